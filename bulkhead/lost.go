@@ -1,0 +1,172 @@
+package bulkhead
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+)
+
+// token stands for the right to give a place back. Each slot has one; during a call only the Permit holds it, so that
+// it becomes unreachable with the last copy of the Permit. It lives on the heap beside the slot because a
+// cleanup needs an object of its own.
+type token struct {
+	slot *slot
+	home *Bulkhead
+}
+
+// where finds a slot without keeping its bulkhead alive.
+type where struct {
+	table weak.Pointer[table]
+	index int
+}
+
+func (b *Bulkhead) newToken(s *slot) *token {
+	tok := &token{s, b}
+	for t := b.table.Load(); t != nil; t = t.prev {
+		for n := range min(int(t.reach.Load())+1, len(t.slots)) {
+			if i := t.index(s.goroutine.Load(), n); &t.slots[i] == s {
+				runtime.AddCleanup(tok, reclaim, where{weak.Make(t), i})
+				return tok
+			}
+		}
+	}
+	return tok // not reached: an entry is within reach of its home
+}
+
+// reclaim frees the place of a lost permit. It runs on the garbage collector's cleanup goroutine (outside of any
+// synctest bubble), so it takes no lock that a call waits for and wakes nobody: atomics only.
+func reclaim(w where) {
+	t := w.table.Value()
+	if t == nil {
+		return // the bulkhead itself is garbage
+	}
+	b, s := t.home, &t.slots[w.index]
+	for {
+		st := s.state.Load()
+		if k := st & kindMask; k != kindBusy && k != kindDetached {
+			return
+		}
+		if !s.state.CompareAndSwap(st, st|kindClaimed) {
+			continue // evicted at this very instant
+		}
+		weight, id := s.weight(st), st&identity
+		b.report(Lost, s, st, weight)
+		s.state.Store(id)
+		if st&kindMask == kindBusy {
+			b.word.Add(-uint64(weight))
+		} else {
+			b.lostWeight.Add(int64(weight))
+		}
+		b.lost.Add(1)
+		b.traced.Store(true)
+		b.quiet.Store(false)
+		return
+	}
+}
+
+const siteDepth = 8
+
+// note records where a permit is taken, after the first loss of this bulkhead: 200 ns.
+func (s *slot) note(state uint64) {
+	var pcs [siteDepth]uintptr
+	n := runtime.Callers(3, pcs[:])
+	x := s.needExtra()
+	for i := range pcs {
+		pc := uintptr(0)
+		if i < n {
+			pc = pcs[i]
+		}
+		x.site[i].Store(pc)
+	}
+	x.sited.Store(state & identity)
+}
+
+// ReportKind says what happened to an entry.
+type ReportKind uint8
+
+const (
+	// Lost: its permit became unreachable without Exit; the place is free again.
+	Lost ReportKind = iota + 1
+	// Evicted: it was older than Stale when a newcomer needed its place.
+	Evicted
+)
+
+// Report is about one entry that did not leave by itself.
+type Report struct {
+	Kind      ReportKind
+	Goroutine uint64        // that took the place
+	Age       time.Duration // of the entry when it was found
+	Weight    int
+	// Site is where the permit was taken, innermost first, for runtime.CallersFrames. Nil for the first loss of
+	// a bulkhead and for evicted calls of the scoped kind.
+	Site []uintptr
+	// Owner of the entry.
+	Owner any
+}
+
+// maxReports is how many reports wait to be fetched. More are only counted.
+const maxReports = 256
+
+// reports is the queue between those who find a lost or stuck entry and those who tell people. Its lock is held for an
+// append only.
+type reports struct {
+	mu      sync.Mutex
+	list    []Report
+	dropped uint64
+}
+
+func (b *Bulkhead) report(kind ReportKind, s *slot, st uint64, weight int) {
+	r := Report{Kind: kind, Goroutine: s.goroutine.Load(), Age: max(0, age(st, now())), Weight: weight, Owner: b.owner}
+	if x := s.extra.Load(); x != nil {
+		if x.sited.Load() == st&identity {
+			for i := range x.site {
+				if pc := x.site[i].Load(); pc != 0 {
+					r.Site = append(r.Site, pc)
+				}
+			}
+		}
+		if o := x.owner.Load(); st&special != 0 && o != nil {
+			r.Owner = *o
+		}
+	}
+	b.reports.mu.Lock()
+	if len(b.reports.list) < maxReports {
+		b.reports.list = append(b.reports.list, r)
+	} else {
+		b.reports.dropped++
+	}
+	b.reports.mu.Unlock()
+	b.pending.Store(true)
+}
+
+// Reports hands over what happened since the last time, oldest first, and how many reports were dropped because nobody
+// fetched them. Without anything to hand over it costs one load.
+func (b *Bulkhead) Reports() (list []Report, dropped uint64) {
+	if !b.pending.Swap(false) {
+		return nil, 0
+	}
+	b.reports.mu.Lock()
+	defer b.reports.mu.Unlock()
+	list, dropped = b.reports.list, b.reports.dropped
+	b.reports.list, b.reports.dropped = nil, 0
+	return list, dropped
+}
+
+// collectEvery is the least time between two collections that full bulkheads of this process ask for.
+const collectEvery = 10 * time.Second
+
+var collected atomic.Int64
+
+// collect asks for a garbage collection, which is what finds lost permits, unless one was asked for lately. A clock that
+// stands before the last time (another synctest bubble) does not hold it up.
+func collect(t int64) {
+	last := collected.Load()
+	if d := t - last; last != 0 && d >= 0 && d < int64(collectEvery) {
+		return
+	}
+	if collected.CompareAndSwap(last, t) {
+		go runtime.GC()
+	}
+}

@@ -1,0 +1,163 @@
+package bulkhead
+
+import (
+	"math/bits"
+	"runtime"
+	"sync/atomic"
+)
+
+// slot is a place in the queue of entries in flight. Whoever moved its state away from free owns the other fields,
+// until it moves it back.
+type slot struct {
+	state atomic.Uint64
+	// goroutine took the entry. It is right whenever the state is busy or detached: a claim that has to change it
+	// passes through kindClaimed.
+	goroutine atomic.Uint64
+	// token is held by the slot while the slot is free or its entry is scoped, and by the Permit alone otherwise, so
+	// that a lost Permit makes the token unreachable. Nil too before the first Permit.
+	token *token
+	extra atomic.Pointer[extra] // made when first needed, then kept
+}
+
+// extra is what only some entries have.
+type extra struct {
+	weight atomic.Int64
+	owner  atomic.Pointer[any]
+	pinned atomic.Uint64 // identity of the entry that is never evicted
+	site   [siteDepth]atomic.Uintptr
+	sited  atomic.Uint64 // identity of the entry that site belongs to
+}
+
+func (s *slot) needExtra() *extra {
+	if x := s.extra.Load(); x != nil {
+		return x
+	}
+	x := new(extra)
+	if !s.extra.CompareAndSwap(nil, x) {
+		return s.extra.Load()
+	}
+	return x
+}
+
+// weight of the entry whose state was read before; meaningful only if the state is still the same afterwards.
+func (s *slot) weight(state uint64) int {
+	if state&special == 0 {
+		return 1
+	}
+	return int(s.extra.Load().weight.Load())
+}
+
+func (s *slot) isPinned(state uint64) bool {
+	x := s.extra.Load()
+	return x != nil && x.pinned.Load() == state&identity
+}
+
+// table holds the slots, by hashed goroutine number. It grows by doubling; entries stay where they are, and older
+// tables stay readable behind the newest.
+type table struct {
+	slots []slot
+	shift uint
+	// reach is the greatest distance from its home that an entry was ever put at.
+	reach atomic.Int64
+	prev  *table
+	home  *Bulkhead // for the cleanup of a lost permit, which reaches the table weakly
+}
+
+// probeLimit is how far from home a claim looks before it asks for a larger table.
+const probeLimit = 8
+
+var minSlots = ceilPow2(max(16, 4*runtime.GOMAXPROCS(0)))
+
+func ceilPow2(n int) int {
+	if n <= 1 {
+		return 1
+	}
+	return 1 << bits.Len(uint(n-1))
+}
+
+func newTable(b *Bulkhead, n int, prev *table) *table {
+	return &table{slots: make([]slot, n), shift: uint(64 - bits.Len(uint(n-1))), prev: prev, home: b}
+}
+
+// index is the place n steps from the home of a goroutine's entries.
+func (t *table) index(goroutine uint64, n int) int {
+	const fibonacci = 0x9E3779B97F4A7C15
+	return (int(goroutine*fibonacci>>(t.shift&63)) + n) & (len(t.slots) - 1)
+}
+
+func (t *table) at(goroutine uint64, n int) *slot { return &t.slots[t.index(goroutine, n)] }
+
+// claim finds a slot for an entry that is already counted in the word.
+//
+//go:noinline
+func (b *Bulkhead) claim(goroutine, state uint64) *slot {
+	t := b.table.Load()
+	for n := 0; ; n++ {
+		s := t.at(goroutine, n)
+		was := s.state.Load()
+		if was&kindMask == kindFree && s.state.CompareAndSwap(was, kindClaimed|state&identity) {
+			s.goroutine.Store(goroutine)
+			for r := t.reach.Load(); int64(n) > r && !t.reach.CompareAndSwap(r, int64(n)); {
+				r = t.reach.Load()
+			}
+			if state&kindMask == kindBusy {
+				s.state.Store(state)
+			}
+			return s
+		}
+		if n >= probeLimit && n%probeLimit == 0 {
+			if grown := b.grow(t); grown != t {
+				t, n = grown, -1
+			} else {
+				n &= len(t.slots) - 1
+				runtime.Gosched()
+			}
+		}
+	}
+}
+
+// grow doubles the table unless somebody else did, up to two slots for every place that there can ever be.
+func (b *Bulkhead) grow(old *table) *table {
+	b.growing.Lock()
+	defer b.growing.Unlock()
+	t := b.table.Load()
+	if t != old || len(t.slots) >= ceilPow2(2*int(b.ceiling.Load())) && len(t.slots) >= 2*int(b.word.Load()&liveMask) {
+		return t
+	}
+	t = newTable(b, 2*len(t.slots), t)
+	b.table.Store(t)
+	return t
+}
+
+// entries calls f for every entry that is busy or detached, until f returns false. It stops no call: what it sees is
+// each slot's state at one instant, not the whole at one.
+func (b *Bulkhead) entries(f func(s *slot, state uint64) bool) {
+	for t := b.table.Load(); t != nil; t = t.prev {
+		for i := range t.slots {
+			s := &t.slots[i]
+			st := s.state.Load()
+			if k := st & kindMask; (k == kindBusy || k == kindDetached) && !f(s, st) {
+				return
+			}
+		}
+	}
+}
+
+// runsOn reports whether a scoped entry belongs to this goroutine, which is the one that asks: then the asking call is
+// nested in that entry's. The state is read before the number: only this goroutine writes its own number into a slot.
+func (b *Bulkhead) runsOn(goroutine uint64) bool {
+	for t := b.table.Load(); t != nil; t = t.prev {
+		for n := range min(int(t.reach.Load())+1, len(t.slots)) {
+			s := t.at(goroutine, n)
+			if holdsScoped(s.state.Load()) && s.goroutine.Load() == goroutine {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func holdsScoped(state uint64) bool {
+	k := state & kindMask
+	return state&scoped != 0 && (k == kindBusy || k == kindDetached)
+}

@@ -1,0 +1,121 @@
+package bulkhead
+
+import (
+	"slices"
+	"time"
+)
+
+// Snapshot is a bulkhead at one moment. Taking it stops no call, so that its figures can be a few calls apart.
+type Snapshot struct {
+	Limit    int // N as configured
+	Bound    int // in force
+	Max      int // Expand x N
+	InFlight int // places taken by live calls
+	Detached int // places of evicted calls that still run; InFlight + Detached never exceed Max
+	Waiting  int
+	Oldest   time.Duration // age of the oldest live call, 0 without any
+	Admitted uint64        // calls since New
+	Lost     uint64        // permits that became unreachable
+	Evicted  uint64        // calls that lost their place to a newcomer
+}
+
+// Entry is one call in flight.
+type Entry struct {
+	Goroutine uint64 // that took the place
+	Age       time.Duration
+	Weight    int
+	Detached  bool
+	Pinned    bool
+	Owner     any
+}
+
+// Snapshot returns the figures of this moment, in time proportional to the slots (some two per call of the peak).
+func (b *Bulkhead) Snapshot() Snapshot {
+	t := now()
+	s := Snapshot{
+		Limit:   int(b.limit.Load()),
+		Bound:   int(b.bound.Load()),
+		Max:     int(b.ceiling.Load()),
+		Waiting: int(b.waiting.Load()),
+		Lost:    b.lost.Load(),
+		Evicted: b.evicted.Load(),
+	}
+	s.InFlight, s.Detached = b.held()
+	s.Admitted = b.word.Load()>>liveBits - b.touches.Load()
+	b.entries(func(_ *slot, st uint64) bool {
+		if st&kindMask == kindBusy {
+			s.Oldest = max(s.Oldest, age(st, t))
+		}
+		return true
+	})
+	return s
+}
+
+// held reads live and detached so that a place on its way from the one to the other is not counted twice.
+func (b *Bulkhead) held() (live, detached int) {
+	for {
+		d := b.detached.Load()
+		l := int(b.word.Load() & liveMask)
+		if b.detached.Load() == d {
+			return l, int(d - b.lostWeight.Load())
+		}
+	}
+}
+
+// InFlight is the number of places taken by live calls.
+func (b *Bulkhead) InFlight() int { return int(b.word.Load() & liveMask) }
+
+// Waiting is the number of calls in the waiting room.
+func (b *Bulkhead) Waiting() int { return int(b.waiting.Load()) }
+
+// Bound is the bound in force.
+func (b *Bulkhead) Bound() int { return int(b.bound.Load()) }
+
+// Idle reports whether nothing is in flight, detached or waiting, and how long ago the last call started.
+func (b *Bulkhead) Idle() (idle bool, since time.Duration) {
+	live, detached := b.held()
+	t := now()
+	since = startMask << unitShift
+	for tab := b.table.Load(); tab != nil; tab = tab.prev {
+		for i := range tab.slots {
+			if st := tab.slots[i].state.Load(); st != 0 {
+				since = min(since, age(st, t))
+			}
+		}
+	}
+	return live == 0 && detached == 0 && b.waiting.Load() == 0, since
+}
+
+// Entries lists the calls in flight, oldest first.
+func (b *Bulkhead) Entries() []Entry {
+	type dated struct {
+		Entry
+		state uint64
+	}
+	var found []dated
+	t := now()
+	b.entries(func(s *slot, st uint64) bool {
+		e := Entry{Goroutine: s.goroutine.Load(), Age: max(0, age(st, t)), Weight: s.weight(st),
+			Detached: st&kindMask == kindDetached, Pinned: s.isPinned(st), Owner: b.owner}
+		if x := s.extra.Load(); st&special != 0 && x != nil {
+			if o := x.owner.Load(); o != nil {
+				e.Owner = *o
+			}
+		}
+		if s.state.Load() == st { // else it left, or changed, while we looked
+			found = append(found, dated{e, st})
+		}
+		return true
+	})
+	slices.SortFunc(found, func(x, y dated) int {
+		if older(x.state, y.state) {
+			return -1
+		}
+		return 1
+	})
+	list := make([]Entry, len(found))
+	for i, e := range found {
+		list[i] = e.Entry
+	}
+	return list
+}
