@@ -7,7 +7,7 @@ import (
 )
 
 func TestCriticalityOrder(t *testing.T) {
-	if !(CriticalPlus < Critical && Critical < SheddablePlus && SheddablePlus < Sheddable) {
+	if !slices.IsSorted([]Criticality{CriticalityUnset, CriticalPlus, Critical, SheddablePlus, Sheddable}) {
 		t.Error("levels are not ordered from the most to the least important")
 	}
 	var zero Criticality

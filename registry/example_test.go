@@ -29,8 +29,7 @@ func Example() {
 func ExampleSpec_Validate() {
 	err := registry.Spec{Limit: -1, Stale: time.Millisecond}.Validate()
 	fmt.Println(err)
-	var first *registry.Problem
-	if errors.As(err, &first) {
+	if first, ok := errors.AsType[*registry.Problem](err); ok {
 		fmt.Println("field:", first.Field, "allowed:", first.Allowed)
 	}
 	// Output:

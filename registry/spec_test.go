@@ -173,7 +173,7 @@ func FuzzSpec(f *testing.F) {
 			t.Fatalf("%T is no join", err)
 		}
 		for _, one := range joined.Unwrap() {
-			if problem, ok := one.(*Problem); !ok || problem.Allowed == "" || strings.ContainsAny(problem.Error(), "\r\n") {
+			if problem, ok := errors.AsType[*Problem](one); !ok || problem.Allowed == "" || strings.ContainsAny(problem.Error(), "\r\n") {
 				t.Fatalf("%q is not one sentence of a problem", one)
 			}
 		}
