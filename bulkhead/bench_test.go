@@ -33,8 +33,8 @@ func BenchmarkFull(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, out := k.TakeLoose(); out == Full {
-			k.TakeSlow(nil, Demand{Weight: 1, Scoped: false})
+		if _, err := k.Enter(context.Background()); err == nil {
+			b.Fatal("entered a full bulkhead")
 		}
 	}
 }

@@ -24,9 +24,8 @@ type Bulkhead struct {
 	_       [40]byte
 
 	table atomic.Pointer[table]
-	// quiet: a full bulkhead may refuse without looking at the clock or taking the lock. A timer takes it back.
+	// quiet: when full, refuse without looking at the clock or taking the lock. A timer takes it back.
 	quiet    atomic.Bool
-	queues   atomic.Bool // calls may wait
 	traced   atomic.Bool // a permit was lost: later ones note where they were taken
 	pending  atomic.Bool // there are reports
 	closed   atomic.Bool
@@ -37,6 +36,7 @@ type Bulkhead struct {
 	askAfter atomic.Int64 // the Expander's pause ends
 	service  atomic.Int64 // moving mean of the service time, ns; 0: not known
 	owner    any
+	reported *atomic.Bool
 	expander Expander
 	memory   MemoryGauge
 
@@ -64,8 +64,8 @@ func New(cfg Config) (*Bulkhead, error) {
 		return nil, err
 	}
 	goroutine.Verify()
-	b := &Bulkhead{owner: cfg.Owner, expander: cfg.Expander, memory: cfg.Memory, settings: cfg}
-	b.table.Store(newTable(b, minSlots, nil))
+	b := &Bulkhead{owner: cfg.Owner, reported: cfg.Reported, expander: cfg.Expander, memory: cfg.Memory, settings: cfg}
+	b.table.Store(newTable(b, ceilPow2(max(8, min(cfg.Limit, 64))), nil))
 	b.apply(cfg)
 	b.bound.Store(int64(cfg.Limit))
 	b.regate()
@@ -77,7 +77,8 @@ type Outcome uint8
 
 // What Take and TakeSlow answer.
 const (
-	Full     Outcome = iota // no place, or none in time
+	Unsure   Outcome = iota // Take found no place: TakeSlow has the last word
+	Full                    // no place, or none in time
 	Taken                   // a place was taken
 	Nested                  // the goroutine holds a scoped place already: run, there is nothing to give back
 	TooHeavy                // the weight is above the ceiling
@@ -92,14 +93,14 @@ type Demand struct {
 	// Scoped: the place is given back on the same goroutine before the function that took it returns, by a
 	// deferred call. Only then can a call of the same goroutine be known to be nested in it.
 	Scoped bool
-	// Owner is the owner of this entry where it is not the bulkhead's.
-	Owner any
+	// Owner is the owner of this entry where it is not the bulkhead's; the pointer is kept.
+	Owner *any
 	// Longest bounds the wait below Config.Wait; 0: it does not.
 	Longest time.Duration
 }
 
-// Take is the fast path for a scoped call of weight 1: it takes a place, or notices that the call is nested, or reports
-// Full, after which TakeSlow has the last word. It allocates nothing and takes no lock.
+// Take is the fast path for a scoped call of weight 1: Taken, Nested, Full, or Unsure. It allocates nothing and takes no
+// lock.
 func (b *Bulkhead) Take() (Ticket, Outcome) { return b.take(kindBusy | scoped) }
 
 // TakeLoose is Take for a call that may give its place back elsewhere. It is never nested, and its ticket must go
@@ -108,14 +109,17 @@ func (b *Bulkhead) TakeLoose() (Ticket, Outcome) { return b.take(kindClaimed) }
 
 func (b *Bulkhead) take(kind uint64) (Ticket, Outcome) {
 	if b.quiet.Load() && int64(b.word.Load()&liveMask) >= b.gate.Load() {
+		if kind&scoped != 0 && b.runsHere() {
+			return Ticket{}, Nested
+		}
 		return Ticket{}, Full // without a look at the clock
 	}
-	t := now()
+	t := now() // first: a clock reading waits for what was begun before it, and nothing was
 	word := b.word.Load()
 	if int64(word&liveMask) >= b.gate.Load() || !b.word.CompareAndSwap(word, word+seqOne+1) {
 		var ok bool
 		if word, ok = b.admit(1); !ok {
-			return Ticket{}, Full
+			return Ticket{}, Unsure
 		}
 	}
 	id := uint64(goid.Get()) // right, or else the gate is shut: see regate
@@ -157,12 +161,9 @@ func (b *Bulkhead) admit(weight int) (uint64, bool) {
 // TakeSlow is the rest of Take, in this order: a free place; a nested call; a larger bound; a stuck call's place; the waiting
 // room. ctx may be nil; it is only looked at while waiting. The ticket of a demand that is not scoped must go to Hold at
 // once.
-func (b *Bulkhead) TakeSlow(ctx context.Context, d Demand) (Ticket, Outcome) {
-	if d.Scoped && b.runsOn(goroutine.ID()) {
+func (b *Bulkhead) TakeSlow(ctx context.Context, d *Demand) (Ticket, Outcome) {
+	if d.Scoped && b.runsHere() {
 		return Ticket{}, Nested
-	}
-	if d.Weight == 1 && b.quiet.Load() && !b.queues.Load() && int64(b.word.Load()&liveMask) >= b.gate.Load() {
-		return Ticket{}, Full
 	}
 	if b.closed.Load() {
 		return Ticket{}, Closed
@@ -208,7 +209,7 @@ func (b *Bulkhead) TakeSlow(ctx context.Context, d Demand) (Ticket, Outcome) {
 }
 
 // entry puts an admitted call into the queue.
-func (b *Bulkhead) entry(word uint64, t int64, d Demand) Ticket {
+func (b *Bulkhead) entry(word uint64, t int64, d *Demand) Ticket {
 	st := entryState(word, t)
 	kind := kindClaimed
 	if d.Scoped {
@@ -223,11 +224,7 @@ func (b *Bulkhead) entry(word uint64, t int64, d Demand) Ticket {
 	s := b.claim(id, st|kindClaimed)
 	x := s.needExtra()
 	x.weight.Store(int64(d.Weight))
-	if d.Owner == nil {
-		x.owner.Store(nil)
-	} else {
-		x.owner.Store(&d.Owner)
-	}
+	x.owner.Store(d.Owner)
 	if d.Scoped {
 		s.state.Store(st | kindBusy)
 	}
@@ -235,7 +232,7 @@ func (b *Bulkhead) entry(word uint64, t int64, d Demand) Ticket {
 }
 
 // admitOrEvict runs under mu. Whoever waits at the call's level or above goes first.
-func (b *Bulkhead) admitOrEvict(t int64, d Demand, tight bool) (uint64, bool) {
+func (b *Bulkhead) admitOrEvict(t int64, d *Demand, tight bool) (uint64, bool) {
 	b.serve(t)
 	if b.room.ahead(d.Level) {
 		return 0, false
@@ -305,7 +302,7 @@ func (b *Bulkhead) SetBound(n int) {
 }
 
 // Configure replaces the settings. Calls in flight and waiting calls stay; the bound goes back to the new Limit.
-// Expander, Memory and Owner stay as New got them. When the settings are refused the old ones stay in force.
+// Expander, Memory, Owner and Reported stay as New got them. When the settings are refused the old ones stay in force.
 func (b *Bulkhead) Configure(cfg Config) error {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -323,7 +320,6 @@ func (b *Bulkhead) apply(cfg Config) {
 	b.settings = cfg
 	b.limit.Store(int64(cfg.Limit))
 	b.ceiling.Store(int64(cfg.Limit * cfg.Expand))
-	b.queues.Store(cfg.Wait > 0)
 	b.room.capacity = cfg.Queue
 	b.askAfter.Store(0)
 }

@@ -3,6 +3,7 @@ package bulkhead
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -46,15 +47,17 @@ type Config struct {
 	Expander Expander
 	// Memory forbids the eviction of stuck calls while memory is tight; nil: memory is never tight.
 	Memory MemoryGauge
-	// Owner is handed back by Permit.Owner.
+	// Owner is handed back by Permit.Owner, and stands in reports.
 	Owner any
+	// Reported is set whenever Reports has something new; nil: nobody wants to know.
+	Reported *atomic.Bool
 }
 
 // An Expander decides whether a full bulkhead may grow. It is called without any lock, possibly by many calls at once.
 type Expander interface {
 	// Expand returns the new bound, and for how long not to ask again. A bound that is not above the
 	// present one changes nothing, one above Expand x Limit counts as that.
-	Expand(Load) (bound int, pause time.Duration)
+	Expand(now Load) (bound int, pause time.Duration)
 }
 
 // A MemoryGauge says whether memory is tight. It is called without any lock, by calls that found no place.

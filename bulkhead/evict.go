@@ -94,9 +94,9 @@ type candidate struct {
 	weight int
 }
 
-// arm lets refusals skip the clock and the lock for d, less a millisecond. Under mu.
+// arm lets refusals skip the clock and the lock for d, less a millisecond, unless calls may wait. Under mu.
 func (b *Bulkhead) arm(d int64) {
-	if d -= int64(time.Millisecond); d <= 0 || b.quiet.Swap(true) {
+	if d -= int64(time.Millisecond); d <= 0 || b.settings.Wait > 0 || b.quiet.Swap(true) {
 		return
 	}
 	// A new timer each time: one that is reset may belong to another synctest bubble.

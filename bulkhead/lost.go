@@ -25,14 +25,12 @@ type where struct {
 func (b *Bulkhead) newToken(s *slot) *token {
 	tok := &token{s, b}
 	for t := b.table.Load(); t != nil; t = t.prev {
-		for n := range min(int(t.reach.Load())+1, len(t.slots)) {
-			if i := t.index(s.goroutine.Load(), n); &t.slots[i] == s {
-				runtime.AddCleanup(tok, reclaim, where{weak.Make(t), i})
-				return tok
-			}
+		if i, ok := t.index(s); ok {
+			runtime.AddCleanup(tok, reclaim, where{weak.Make(t), i})
+			break
 		}
 	}
-	return tok // not reached: an entry is within reach of its home
+	return tok
 }
 
 // reclaim frees the place of a lost permit. It runs on the garbage collector's cleanup goroutine (outside of any
@@ -87,9 +85,9 @@ func (s *slot) note(state uint64) {
 type ReportKind uint8
 
 const (
-	// Lost: its permit became unreachable without Exit; the place is free again.
+	// Lost means that its permit became unreachable without Exit; the place is free again.
 	Lost ReportKind = iota + 1
-	// Evicted: it was older than Stale when a newcomer needed its place.
+	// Evicted means that it was older than Stale when a newcomer needed its place.
 	Evicted
 )
 
@@ -139,10 +137,13 @@ func (b *Bulkhead) report(kind ReportKind, s *slot, st uint64, weight int) {
 	}
 	b.reports.mu.Unlock()
 	b.pending.Store(true)
+	if b.reported != nil {
+		b.reported.Store(true)
+	}
 }
 
 // Reports hands over what happened since the last time, oldest first, and how many reports were dropped because nobody
-// fetched them. Without anything to hand over it costs one load.
+// fetched them.
 func (b *Bulkhead) Reports() (list []Report, dropped uint64) {
 	if !b.pending.Swap(false) {
 		return nil, 0

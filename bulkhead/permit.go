@@ -15,11 +15,14 @@ type Ticket struct {
 // Held reports whether the ticket was given a place.
 func (t Ticket) Held() bool { return t.slot != nil }
 
+// Scoped reports whether the ticket is given back with Give. One that is not must go to Hold.
+func (t Ticket) Scoped() bool { return t.state&scoped != 0 }
+
 // Hash is a number that is evenly spread over the calls of a bulkhead, whatever their rhythm.
 func (t Ticket) Hash() uint32 { return hash(t.state) }
 
-// Age is the time since the place was taken, exact to 256 ns.
-func (t Ticket) Age() time.Duration { return age(t.state, now()) }
+// AgeAt is the time from the taking of the place to a reading of package clock, exact to 256 ns.
+func (t Ticket) AgeAt(now int64) time.Duration { return age(t.state, now) }
 
 func hash(state uint64) uint32 {
 	const fibonacci = 0x9E3779B97F4A7C15
@@ -187,8 +190,14 @@ func (p *Permit) SetTag(n uint8) { p.state = p.state&identity | uint64(n)<<62 }
 // Tag is the number that SetTag kept, 0 at first.
 func (p Permit) Tag() uint8 { return uint8(p.state >> 62) }
 
-// Hash is a number that is evenly spread over the calls of a bulkhead, whatever their rhythm.
-func (p Permit) Hash() uint32 { return hash(p.state) }
+// Ticket is the permit's place without the right to give it back through Exit; it serves to ask Hash and AgeAt, after
+// Exit too.
+func (p Permit) Ticket() Ticket {
+	if p.token == nil {
+		return Ticket{}
+	}
+	return Ticket{p.token.slot, p.state & identity}
+}
 
 // Age is the time since the place was taken, exact to 256 ns.
 func (p Permit) Age() time.Duration { return age(p.state, now()) }
@@ -213,7 +222,7 @@ func (b *Bulkhead) EnterN(ctx context.Context, weight, level int) (Permit, error
 	if weight < 1 {
 		return Permit{}, ErrWeight
 	}
-	t, out := b.TakeSlow(ctx, Demand{Weight: weight, Level: max(0, min(level, Levels-1))})
+	t, out := b.TakeSlow(ctx, &Demand{Weight: weight, Level: max(0, min(level, Levels-1))})
 	switch out {
 	case Taken:
 		return b.Hold(t), nil

@@ -51,7 +51,7 @@ func interval(service int64) int64 {
 }
 
 // enqueue lets a call wait, if need be in the place of the newest of the least important. Nil: the room is full. Under mu.
-func (b *Bulkhead) enqueue(t int64, d Demand) *waiter {
+func (b *Bulkhead) enqueue(t int64, d *Demand) *waiter {
 	r := &b.room
 	if r.count >= r.capacity {
 		last := Levels - 1

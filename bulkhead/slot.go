@@ -4,6 +4,10 @@ import (
 	"math/bits"
 	"runtime"
 	"sync/atomic"
+	"unsafe"
+
+	"github.com/petermattis/goid"
+	"github.com/spillway-go/spillway/internal/goroutine"
 )
 
 // slot is a place in the queue of entries in flight. Whoever moved its state away from free owns the other fields,
@@ -52,80 +56,89 @@ func (s *slot) isPinned(state uint64) bool {
 	return x != nil && x.pinned.Load() == state&identity
 }
 
-// table holds the slots, by hashed goroutine number. It grows by doubling; entries stay where they are, and older
-// tables stay readable behind the newest.
+// table holds the slots. A scoped entry stands at the home of its goroutine or soon after, so that a nested call is
+// found; any other stands there too if it can, and else wherever its number sends it, since one goroutine can hold
+// thousands. The table grows by doubling; entries stay where they are, and older tables stay readable behind the newest.
 type table struct {
 	slots []slot
 	shift uint
-	// reach is the greatest distance from its home that an entry was ever put at.
+	// reach is the greatest distance from its home that a scoped entry was ever put at.
 	reach atomic.Int64
 	prev  *table
 	home  *Bulkhead // for the cleanup of a lost permit, which reaches the table weakly
 }
 
-// probeLimit is how far from home a claim looks before it asks for a larger table.
+// probeLimit is how far a claim looks before it asks for a larger table.
 const probeLimit = 8
 
-var minSlots = ceilPow2(max(16, 4*runtime.GOMAXPROCS(0)))
-
-func ceilPow2(n int) int {
-	if n <= 1 {
-		return 1
-	}
-	return 1 << bits.Len(uint(n-1))
-}
+func ceilPow2(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
 func newTable(b *Bulkhead, n int, prev *table) *table {
 	return &table{slots: make([]slot, n), shift: uint(64 - bits.Len(uint(n-1))), prev: prev, home: b}
 }
 
-// index is the place n steps from the home of a goroutine's entries.
-func (t *table) index(goroutine uint64, n int) int {
+// at is the slot n steps from the one that a number hashes to.
+func (t *table) at(number uint64, n int) *slot {
 	const fibonacci = 0x9E3779B97F4A7C15
-	return (int(goroutine*fibonacci>>(t.shift&63)) + n) & (len(t.slots) - 1)
+	return &t.slots[(int(number*fibonacci>>(t.shift&63))+n)&(len(t.slots)-1)]
 }
 
-func (t *table) at(goroutine uint64, n int) *slot { return &t.slots[t.index(goroutine, n)] }
+// index is where a slot stands in the table, if it does.
+func (t *table) index(s *slot) (int, bool) {
+	first := uintptr(unsafe.Pointer(&t.slots[0]))
+	i := (uintptr(unsafe.Pointer(s)) - first) / unsafe.Sizeof(*s)
+	return int(i), i < uintptr(len(t.slots))
+}
 
 // claim finds a slot for an entry that is already counted in the word.
 //
 //go:noinline
-func (b *Bulkhead) claim(goroutine, state uint64) *slot {
+func (b *Bulkhead) claim(id, state uint64) *slot {
+	number := id
+	if state&scoped == 0 {
+		number = state >> startBits & seqMask
+	}
 	t := b.table.Load()
 	for n := 0; ; n++ {
-		s := t.at(goroutine, n)
+		s := t.at(number, n)
 		was := s.state.Load()
 		if was&kindMask == kindFree && s.state.CompareAndSwap(was, kindClaimed|state&identity) {
-			s.goroutine.Store(goroutine)
-			for r := t.reach.Load(); int64(n) > r && !t.reach.CompareAndSwap(r, int64(n)); {
-				r = t.reach.Load()
+			s.goroutine.Store(id)
+			if state&scoped != 0 {
+				for r := t.reach.Load(); int64(n) > r && !t.reach.CompareAndSwap(r, int64(n)); {
+					r = t.reach.Load()
+				}
 			}
 			if state&kindMask == kindBusy {
 				s.state.Store(state)
 			}
 			return s
 		}
-		if n >= probeLimit && n%probeLimit == 0 {
-			if grown := b.grow(t); grown != t {
-				t, n = grown, -1
-			} else {
-				n &= len(t.slots) - 1
-				runtime.Gosched()
-			}
+		if n < probeLimit {
+			continue
+		}
+		if larger := b.grow(t); larger != t {
+			t, n = larger, -1
+		} else if n == len(t.slots) {
+			runtime.Gosched()
+			n = -1
 		}
 	}
 }
 
-// grow doubles the table unless somebody else did, up to two slots for every place that there can ever be.
+// grow doubles a table that is at least half full, unless somebody else did. Since there are never more entries than
+// the ceiling, a table of twice that is never full.
 func (b *Bulkhead) grow(old *table) *table {
+	if len(old.slots) > 2*(int(b.word.Load()&liveMask)+int(b.detached.Load())) {
+		return b.table.Load()
+	}
 	b.growing.Lock()
 	defer b.growing.Unlock()
 	t := b.table.Load()
-	if t != old || len(t.slots) >= ceilPow2(2*int(b.ceiling.Load())) && len(t.slots) >= 2*int(b.word.Load()&liveMask) {
-		return t
+	if t == old {
+		t = newTable(b, 2*len(old.slots), old)
+		b.table.Store(t)
 	}
-	t = newTable(b, 2*len(t.slots), t)
-	b.table.Store(t)
 	return t
 }
 
@@ -143,13 +156,17 @@ func (b *Bulkhead) entries(f func(s *slot, state uint64) bool) {
 	}
 }
 
-// runsOn reports whether a scoped entry belongs to this goroutine, which is the one that asks: then the asking call is
-// nested in that entry's. The state is read before the number: only this goroutine writes its own number into a slot.
-func (b *Bulkhead) runsOn(goroutine uint64) bool {
+// runsHere reports whether a scoped entry belongs to this goroutine: then the call that asks is nested in that entry's.
+// The state is read before the number: only this goroutine writes its own number into a slot.
+func (b *Bulkhead) runsHere() bool {
+	id := uint64(goid.Get())
+	if !goroutine.Fast() {
+		id = goroutine.ID()
+	}
 	for t := b.table.Load(); t != nil; t = t.prev {
 		for n := range min(int(t.reach.Load())+1, len(t.slots)) {
-			s := t.at(goroutine, n)
-			if holdsScoped(s.state.Load()) && s.goroutine.Load() == goroutine {
+			s := t.at(id, n)
+			if holdsScoped(s.state.Load()) && s.goroutine.Load() == id {
 				return true
 			}
 		}

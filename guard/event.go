@@ -1,0 +1,82 @@
+package guard
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spillway-go/spillway/registry"
+)
+
+// EventKind says what happened.
+type EventKind uint8
+
+// The kinds. Their spelling in logs is that of String, and stable.
+const (
+	_             EventKind = iota
+	EventRefused            // a key refuses calls: once when it begins and then once a second, with the number since the last
+	EventCalm               // a key that refused calls has refused none for ten seconds
+	EventLost               // a pass was lost; its place is free again
+	EventEvicted            // a stuck call lost its place to a newcomer
+	EventSpec               // a key's spec was replaced
+	EventKeysFull           // undeclared keys share the overflow guard, because too many are busy at once
+	EventDropped            // reports were dropped, since more came than could be told
+	eventKinds
+)
+
+var eventNames = [eventKinds]string{"", "refused", "calm", "lost", "evicted", "spec", "keys_full", "dropped"}
+
+// String returns the stable spelling, such as "refused".
+func (k EventKind) String() string {
+	if k >= eventKinds {
+		return "unknown"
+	}
+	return eventNames[k]
+}
+
+// Event is something that an operator may want to know of one key.
+type Event struct {
+	Time time.Time
+	Kind EventKind
+	Key  registry.Key
+	// Count: refusals since the last event (EventRefused), of the whole episode (EventCalm), places lost or evicted, or
+	// reports dropped.
+	Count uint64
+	// Total is the number of refusals since the episode began (EventRefused).
+	Total uint64
+	// Duration of the episode (EventCalm), or age of the entry (EventLost, EventEvicted).
+	Duration time.Duration
+	// Bound and InFlight of the key at this moment.
+	Bound, InFlight int
+	// Goroutine that took the place (EventLost, EventEvicted).
+	Goroutine uint64
+	// Site is where the pass was taken, "file:line function", if known (EventLost, EventEvicted).
+	Site string
+	// Spec in force (EventSpec).
+	Spec registry.Spec
+}
+
+// String is one line for people.
+func (e Event) String() string {
+	switch e.Kind {
+	case EventRefused:
+		return fmt.Sprintf("%s: %d calls refused, %d since it began (%d of %d in flight)", e.Key, e.Count, e.Total, e.InFlight, e.Bound)
+	case EventCalm:
+		return fmt.Sprintf("%s: no more refusals; %d calls were refused in %v", e.Key, e.Count, e.Duration.Round(time.Millisecond))
+	case EventLost:
+		s := fmt.Sprintf("%s: a pass taken by goroutine %d %v ago was lost without Exit; its place is free again", e.Key, e.Goroutine, e.Duration.Round(time.Millisecond))
+		if e.Site != "" {
+			s += ", taken at " + e.Site
+		}
+		return s
+	case EventEvicted:
+		return fmt.Sprintf("%s: a call of goroutine %d is stuck for %v; its place went to a newcomer", e.Key, e.Goroutine, e.Duration.Round(time.Millisecond))
+	case EventSpec:
+		return fmt.Sprintf("%s: spec is now %v", e.Key, e.Spec)
+	case EventKeysFull:
+		return fmt.Sprintf("too many undeclared keys are busy at once: %d calls shared the overflow guard", e.Count)
+	case EventDropped:
+		return fmt.Sprintf("%s: %d reports of lost or stuck calls were dropped", e.Key, e.Count)
+	default:
+		return e.Kind.String()
+	}
+}

@@ -1,0 +1,76 @@
+package guard
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/rs/zerolog"
+)
+
+// logger writes one event for people.
+type logger func(Event)
+
+// defaultLogger writes warnings to standard error, as JSON lines.
+func defaultLogger() logger {
+	return zerologLogger(zerolog.New(os.Stderr).Level(zerolog.WarnLevel).With().Timestamp().Logger())
+}
+
+// quiet reports whether an event is told to subscribers only: of an episode of refusals the log has its beginning and
+// its end.
+func quiet(e Event) bool { return e.Kind == EventRefused && e.Total != e.Count }
+
+// routine events are logged as information, all others as warnings.
+func routine(e Event) bool { return e.Kind == EventSpec || e.Kind == EventCalm }
+
+// zerologLogger writes the fields event, key, and those of the kind that are set: count, total, duration_ms, in_flight, bound,
+// goroutine, site, spec.
+func zerologLogger(l zerolog.Logger) logger {
+	return func(e Event) {
+		z := l.Warn()
+		if routine(e) {
+			z = l.Info()
+		}
+		z = z.Str("event", e.Kind.String())
+		for _, f := range fields(e) {
+			z = z.Any(f.Key, f.Value.Any())
+		}
+		z.Msg(e.String())
+	}
+}
+
+// slogLogger writes the same fields as attributes.
+func slogLogger(l *slog.Logger) logger {
+	return func(e Event) {
+		level := slog.LevelWarn
+		if routine(e) {
+			level = slog.LevelInfo
+		}
+		l.LogAttrs(context.Background(), level, e.String(), append([]slog.Attr{slog.String("event", e.Kind.String())}, fields(e)...)...)
+	}
+}
+
+func fields(e Event) []slog.Attr {
+	f := []slog.Attr{slog.String("key", string(e.Key))}
+	number := func(name string, n uint64) {
+		if n > 0 {
+			f = append(f, slog.Uint64(name, n))
+		}
+	}
+	number("count", e.Count)
+	number("total", e.Total)
+	if e.Duration > 0 {
+		f = append(f, slog.Float64("duration_ms", float64(e.Duration)/1e6))
+	}
+	if e.Bound > 0 {
+		f = append(f, slog.Int("in_flight", e.InFlight), slog.Int("bound", e.Bound))
+	}
+	number("goroutine", e.Goroutine)
+	if e.Site != "" {
+		f = append(f, slog.String("site", e.Site))
+	}
+	if e.Kind == EventSpec {
+		f = append(f, slog.String("spec", e.Spec.String()))
+	}
+	return f
+}

@@ -1,0 +1,156 @@
+package guard
+
+import (
+	"context"
+
+	"github.com/spillway-go/spillway/bulkhead"
+	"github.com/spillway-go/spillway/registry"
+)
+
+// Pass is the right to run one call. It must be given back with Exit exactly once, in practice by defer:
+//
+//	pass, err := g.Enter(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	defer pass.Exit()
+//	err = work(pass.Context())
+//	pass.Record(err)
+//	return err
+//
+// The zero Pass, which comes with an error, may be used like any other and does nothing. A Pass may be copied and given back
+// on another goroutine; the first Exit counts. One pass's methods must not be called at the same time.
+//
+// A pass that becomes unreachable without Exit is lost: after a garbage collection its place is free again, and an event tells
+// the goroutine that took it, for later losses of the key also the line. Do not keep passes after Exit: a kept copy
+// can hide the loss of a later one.
+type Pass struct {
+	permit bulkhead.Permit
+	ctx    context.Context
+}
+
+// timedContext is a context with a deadline of ours, and the function that frees its timer.
+type timedContext struct {
+	context.Context
+	cancel context.CancelFunc
+}
+
+// Enter admits a call, or returns a *Rejection. Unlike Do it always takes a place of its own, since its pass may outlive the
+// calling function.
+func (g *Guard) Enter(ctx context.Context) (Pass, error) {
+	p := g.plan.Load()
+	if !p.slow && ctx != nil && ctx.Err() == nil {
+		switch t, out := p.bulkhead.TakeLoose(); out {
+		case bulkhead.Taken:
+			return Pass{p.bulkhead.Hold(t), ctx}, nil
+		case bulkhead.Full:
+			return Pass{}, g.refuse(p, ReasonFull)
+		}
+	}
+	return g.enterPass(ctx, p, &p.loose)
+}
+
+// EnterN is Enter for a call that counts for n places, all or none. A weight above Expand x N is refused for ever, with
+// ReasonTooHeavy; one below 1 counts as 1.
+func (g *Guard) EnterN(ctx context.Context, n int) (Pass, error) {
+	p := g.plan.Load()
+	d := p.loose
+	d.Weight = max(1, n)
+	return g.enterPass(ctx, p, &d)
+}
+
+// EnterScoped is Enter for a pass whose Exit is deferred in the calling function, on the same goroutine. It costs less, since such
+// a pass cannot be lost, and a call of the same key from inside passes through as with Do.
+func (g *Guard) EnterScoped(ctx context.Context) (Pass, error) {
+	p := g.plan.Load()
+	if !p.slow && ctx != nil && ctx.Err() == nil {
+		switch t, out := p.bulkhead.Take(); out {
+		case bulkhead.Taken:
+			return Pass{p.bulkhead.Hold(t), ctx}, nil
+		case bulkhead.Full:
+			return Pass{}, g.refuse(p, ReasonFull)
+		}
+	}
+	return g.enterPass(ctx, p, &p.scoped)
+}
+
+func (g *Guard) enterPass(ctx context.Context, p *plan, d *bulkhead.Demand) (Pass, error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel, t, err := g.enterSlow(ctx, p, d)
+	if err != nil {
+		return Pass{}, err
+	}
+	if cancel != nil {
+		ctx = &timedContext{ctx, cancel}
+	}
+	pass := Pass{p.bulkhead.Hold(t), ctx}
+	if p.inject != nil {
+		if err := g.injectPass(&pass, p.inject); err != nil {
+			return Pass{}, err
+		}
+	}
+	return pass, nil
+}
+
+// injectPass runs the injector. The pass is given back if the injector decided the call, or panicked.
+func (g *Guard) injectPass(pass *Pass, injector Injector) error {
+	returned := false
+	defer func() {
+		if !returned {
+			g.injected.Add(1)
+			pass.Exit()
+		}
+	}()
+	err := injector.Inject(pass.ctx, g.key)
+	if err != nil {
+		pass.Record(err)
+		return err
+	}
+	returned = true
+	return nil
+}
+
+// Context is the context for the call: the one given to Enter, with the key's timeout. It ends at Exit if the key
+// has a timeout.
+func (p *Pass) Context() context.Context {
+	if p.ctx == nil {
+		return context.Background()
+	}
+	return p.ctx
+}
+
+// Record notes how the call ended, for Exit to count; the last one counts. Without it the call counts as unrecorded, which is how
+// a panic between Enter and Exit looks.
+func (p *Pass) Record(err error) { p.permit.SetTag(uint8(outcomeOf(err))) }
+
+// Pin says that the call is a stream: it is never evicted, however old.
+func (p *Pass) Pin() { p.permit.Pin() }
+
+// Exit gives the place back and counts the call. Every Exit after the first, of the pass or a copy, changes nothing. It does
+// not recover: a panic keeps its own stack.
+func (p *Pass) Exit() {
+	g, ok := p.permit.Owner().(*Guard)
+	if !ok {
+		p.end()
+		return
+	}
+	if p.permit.Exit() {
+		t, out := p.permit.Ticket(), outcome(p.permit.Tag())
+		if out != succeeded || t.Hash()&g.sampleMask.Load() == 0 {
+			g.finish(t, out)
+		}
+	}
+	p.end()
+}
+
+// end frees the timer of a context of ours.
+func (p *Pass) end() {
+	if c, ok := p.ctx.(*timedContext); ok {
+		c.cancel()
+	}
+}
+
+// Enter is For(key).Enter on the default runtime.
+func Enter(ctx context.Context, key registry.Key) (Pass, error) { return For(key).Enter(ctx) }

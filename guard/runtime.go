@@ -1,0 +1,176 @@
+package guard
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rs/zerolog"
+	"github.com/spillway-go/spillway/bulkhead"
+	"github.com/spillway-go/spillway/registry"
+)
+
+// Runtime is an isolated set of guards, with its registry, its events and its background work. All its methods are safe for
+// concurrent use.
+type Runtime struct {
+	reg    *registry.Registry
+	opts   options
+	table  table
+	hub    hub
+	groups map[string]*bulkhead.Bulkhead // guarded by table.mu
+
+	refusing atomic.Bool // somebody was refused since the housekeeper looked
+	reported atomic.Bool // some bulkhead has reports
+	started  sync.Once
+	unwatch  func()
+	stop     chan struct{}
+	done     sync.WaitGroup
+	closing  sync.Once
+	closed   atomic.Bool
+}
+
+type options struct {
+	loggers  []logger
+	injector Injector
+	maxKeys  int
+	expander func(registry.Key) bulkhead.Expander
+	memory   bulkhead.MemoryGauge
+}
+
+// Option changes what NewRuntime makes.
+type Option func(*options) error
+
+// WithLogger writes events to l: refusals when they begin and end, lost and stuck calls, and replaced specs. Without
+// WithLogger and WithSlog a runtime writes warnings to standard error; zerolog.Nop() keeps it silent. Rotation and
+// files are the application's.
+func WithLogger(l zerolog.Logger) Option {
+	return func(o *options) error { o.loggers = append(o.loggers, zerologLogger(l)); return nil }
+}
+
+// WithSlog writes events to l, as WithLogger does.
+func WithSlog(l *slog.Logger) Option {
+	return func(o *options) error {
+		if l == nil {
+			return fmt.Errorf("guard: WithSlog got a nil logger")
+		}
+		o.loggers = append(o.loggers, slogLogger(l))
+		return nil
+	}
+}
+
+// WithInjector puts an Injector into the path of every call.
+func WithInjector(i Injector) Option {
+	return func(o *options) error { o.injector = i; return nil }
+}
+
+// DefaultMaxKeys is how many guards of undeclared keys a runtime holds unless WithMaxKeys says otherwise.
+const DefaultMaxKeys = 10_000
+
+// WithMaxKeys bounds the guards of undeclared keys, 1 or more. When there are too many, idle ones go, oldest first; when all are
+// busy newcomers share one guard. Declared keys are not counted.
+func WithMaxKeys(n int) Option {
+	return func(o *options) error {
+		if n < 1 {
+			return fmt.Errorf("guard: WithMaxKeys got %d, must be 1 or more", n)
+		}
+		o.maxKeys = n
+		return nil
+	}
+}
+
+// WithExpander gives every key what decides whether its bound may grow. It is called once for each key, or group,
+// whose name it gets then. Without it no bound grows.
+func WithExpander(f func(registry.Key) bulkhead.Expander) Option {
+	return func(o *options) error { o.expander = f; return nil }
+}
+
+// WithMemoryGauge forbids the eviction of stuck calls while m says that memory is tight.
+func WithMemoryGauge(m bulkhead.MemoryGauge) Option {
+	return func(o *options) error { o.memory = m; return nil }
+}
+
+// NewRuntime returns a runtime with specs from reg; nil stands for a fresh registry. Its background work starts with its first
+// guard and ends with Close.
+func NewRuntime(reg *registry.Registry, opts ...Option) (*Runtime, error) {
+	if reg == nil {
+		reg = registry.New()
+	}
+	rt := &Runtime{reg: reg, opts: options{maxKeys: DefaultMaxKeys}, groups: map[string]*bulkhead.Bulkhead{}, stop: make(chan struct{})}
+	for _, o := range opts {
+		if err := o(&rt.opts); err != nil {
+			return nil, err
+		}
+	}
+	if len(rt.opts.loggers) == 0 {
+		rt.opts.loggers = []logger{defaultLogger()}
+	}
+	rt.table.init(rt)
+	rt.unwatch = reg.Watch(rt.respec)
+	return rt, nil
+}
+
+var defaultRuntime = sync.OnceValue(func() *Runtime {
+	rt, err := NewRuntime(nil)
+	if err != nil {
+		panic(err) // not reached: there is no option to be wrong
+	}
+	standard.Store(rt)
+	return rt
+})
+
+// standard is what defaultRuntime returned, for the fast path.
+var standard atomic.Pointer[Runtime]
+
+// Default is the runtime that the package's functions use. It is made on first use.
+func Default() *Runtime {
+	if rt := standard.Load(); rt != nil {
+		return rt
+	}
+	return defaultRuntime()
+}
+
+// For returns the guard of a key in the default runtime. Resolve it once and keep it where the call is hot.
+func For(key registry.Key) *Guard { return Default().For(key) }
+
+// For returns the guard of a key, the same one for as long as anybody holds it.
+func (rt *Runtime) For(key registry.Key) *Guard { return rt.table.get(key) }
+
+// Do is For(key).Do(fn).
+func (rt *Runtime) Do(key registry.Key, fn func() error) error { return rt.For(key).Do(fn) }
+
+// Registry is where the runtime's specs are declared and replaced.
+func (rt *Runtime) Registry() *registry.Registry { return rt.reg }
+
+// Subscribe delivers the events from now on, in a buffer of the given size (at least 1).
+func (rt *Runtime) Subscribe(buffer int) *Subscription {
+	rt.start()
+	return rt.hub.subscribe(buffer)
+}
+
+// Close refuses all later calls with ReasonClosed, answers those that wait with it, delivers the last events and ends the
+// background work. Calls in flight run on. It may be called more than once, and not from a logger of the runtime.
+func (rt *Runtime) Close() error {
+	rt.closing.Do(func() {
+		rt.unwatch()
+		rt.table.close()
+		rt.started.Do(func() {}) // what has not started will not
+		close(rt.stop)
+		rt.done.Wait()
+		rt.hub.close()
+	})
+	return nil
+}
+
+// respec carries changed specs to the guards. Nil: the default spec changed.
+func (rt *Runtime) respec(changed []registry.Key) {
+	if changed == nil {
+		rt.table.each(func(g *Guard) { rt.table.replan(g) })
+		return
+	}
+	for _, key := range changed {
+		if g := rt.table.find(key); g != nil {
+			rt.table.replan(g)
+		}
+	}
+}
