@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// service is the process we look at, written as most people would write it:
+// one http.Client with a bounded pool of kept connections and a time-out, and
+// the context of the request passed on. Both sides run exactly this; protect.go
+// is the whole difference.
+type service struct {
+	client  *http.Client
+	base    string   // URL of the dependency
+	running [2]gauge // requests inside the handlers, by Endpoint
+	shield  *shield  // nil: unguarded
+}
+
+// gauge is a number that goes up and down, and the highest it was.
+type gauge struct{ now, peak atomic.Int64 }
+
+func (g *gauge) add() {
+	n := g.now.Add(1)
+	for {
+		peak := g.peak.Load()
+		if n <= peak || g.peak.CompareAndSwap(peak, n) {
+			return
+		}
+	}
+}
+
+func (g *gauge) done() { g.now.Add(-1) }
+
+// Status is what a service says of itself since the last mark.
+type Status struct {
+	Running [2]int `json:"running"` // most requests inside the handler at one time, by Endpoint
+	Inside  [2]int `json:"inside"`  // most calls inside the guard at one time, running or waiting; 0 unguarded
+}
+
+func (s *service) obey(order Order) Answer {
+	if order.Serve != nil {
+		return s.serve(*order.Serve)
+	}
+	var status Status
+	for e := range s.running {
+		status.Running[e] = int(s.running[e].peak.Swap(s.running[e].now.Load()))
+	}
+	if s.shield != nil {
+		status.Inside = s.shield.mark()
+	}
+	return Answer{Status: status}
+}
+
+func (s *service) serve(conf Serve) Answer {
+	s.base = "http://" + conf.Dependency
+	s.client = &http.Client{
+		Timeout: callTimeout,
+		Transport: &http.Transport{
+			MaxConnsPerHost:     poolSize,
+			MaxIdleConnsPerHost: poolSize, // the default of 2 would close the others after every call
+			IdleConnTimeout:     time.Minute,
+		},
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /quick", s.handle(Quick, 1, "/quick"))
+	mux.HandleFunc("GET /slow", s.handle(Slow, callsPerPage, "/slow"))
+	if conf.Side != Guarded {
+		return listen(mux)
+	}
+	var err error
+	if s.shield, err = newShield(); err != nil {
+		return Answer{Error: err.Error()}
+	}
+	return listen(s.shield.protect(mux))
+}
+
+// handle answers a request by calls to the dependency, one after the other.
+func (s *service) handle(e Endpoint, calls int, path string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.running[e].add()
+		defer s.running[e].done()
+		for range calls {
+			if err := s.call(r.Context(), path); err != nil {
+				code := http.StatusBadGateway
+				if os.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) {
+					code = http.StatusGatewayTimeout
+				}
+				http.Error(w, http.StatusText(code), code)
+				return
+			}
+		}
+		fmt.Fprintln(w, "answered by", calls, "calls")
+	}
+}
+
+// call is one call to the dependency on one of the pool's connections.
+func (s *service) call(ctx context.Context, path string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	// Read to the end, or the connection cannot be used again.
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("dependency answered %s", resp.Status)
+	}
+	return nil
+}
