@@ -11,7 +11,7 @@ import (
 	"github.com/spillway-go/spillway/internal/goroutine"
 )
 
-// Bulkhead is a bound on the calls in flight. Its methods are safe for concurrent use. Create it with New.
+// Bulkhead is a bound on the calls in flight. Its methods are safe for concurrent use. Create it with New, and do not copy it.
 type Bulkhead struct {
 	_ [64]byte // the fast path writes one cache line, shared with nothing else
 
@@ -59,17 +59,26 @@ type Bulkhead struct {
 
 // New returns an empty bulkhead.
 func New(cfg Config) (*Bulkhead, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	b := new(Bulkhead)
+	if err := b.Init(cfg); err != nil {
 		return nil, err
 	}
+	return b, nil
+}
+
+// Init makes an empty bulkhead of one that is a field of something else, once, before anything else is called on it.
+func (b *Bulkhead) Init(cfg Config) error {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return err
+	}
 	goroutine.Verify()
-	b := &Bulkhead{owner: cfg.Owner, reported: cfg.Reported, expander: cfg.Expander, memory: cfg.Memory, settings: cfg}
+	b.owner, b.reported, b.expander, b.memory = cfg.Owner, cfg.Reported, cfg.Expander, cfg.Memory
 	b.table.Store(newTable(b, ceilPow2(max(8, min(cfg.Limit, 64))), nil))
 	b.apply(cfg)
 	b.bound.Store(int64(cfg.Limit))
 	b.regate()
-	return b, nil
+	return nil
 }
 
 // Outcome is how a call's try to enter ended.

@@ -29,21 +29,11 @@ func CallOr[T any](ctx context.Context, key registry.Key, fn func(context.Contex
 
 // CallWith is Call on a guard that the caller holds.
 func CallWith[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error)) (T, error) {
-	p := g.plan.Load()
-	ctx, cancel, t, err := g.enterContext(ctx, p)
-	if err != nil {
-		var zero T
-		return zero, err
-	}
-	out := unrecorded
-	defer func() {
-		g.leave(p, t, out)
-		if cancel != nil {
-			cancel()
-		}
-	}()
-	v, err := fn(ctx)
-	out = outcomeOf(err)
+	var v T
+	err := g.DoContext(ctx, func(ctx context.Context) (err error) {
+		v, err = fn(ctx)
+		return err
+	})
 	return v, err
 }
 

@@ -11,12 +11,16 @@ import (
 
 // Guard is the guard of one key. Get it with For. All its methods are safe for concurrent use.
 type Guard struct {
+	// own is the bulkhead of a key that is in no group.
+	own bulkhead.Bulkhead
+	// direct: there is nothing to ask but own. Otherwise the plan says what.
+	direct     atomic.Bool
+	sampleMask atomic.Uint32
+	plan       atomic.Pointer[plan]
+
 	key  registry.Key
 	rt   *Runtime
 	self any // the guard itself, as the owner of its entries
-
-	plan       atomic.Pointer[plan]
-	sampleMask atomic.Uint32
 
 	rejections [reasons]atomic.Pointer[Rejection]
 	retryStep  atomic.Int64
@@ -52,14 +56,23 @@ func (g *Guard) Key() registry.Key { return g.key }
 //
 // A timeout of the key has no effect here, since fn could not see it: use DoContext.
 func (g *Guard) Do(fn func() error) error {
-	p := g.plan.Load()
-	t, err := g.enter(p)
-	if err != nil {
-		return err
+	if !g.direct.Load() {
+		return g.doPlanned(context.Background(), false, func(context.Context) error { return fn() })
+	}
+	t, answer := g.own.Take()
+	if answer != bulkhead.Taken {
+		var err error
+		if t, err = g.enterFull(nil, answer); err != nil {
+			return err
+		}
 	}
 	out := unrecorded
-	defer func() { g.leave(p, t, out) }()
-	err = fn()
+	defer func() {
+		if g.own.Give(t) && (out != succeeded || t.Hash()&g.sampleMask.Load() == 0) {
+			g.finish(t, out)
+		}
+	}()
+	err := fn()
 	out = outcomeOf(err)
 	return err
 }
@@ -67,101 +80,106 @@ func (g *Guard) Do(fn func() error) error {
 // DoContext is Do for a function that takes a context. The context that fn gets carries the key's timeout. A context that is
 // done, or ends before the key's floor, is refused; one that ends while the call waits ends the wait.
 func (g *Guard) DoContext(ctx context.Context, fn func(context.Context) error) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if !g.direct.Load() || ctx.Err() != nil {
+		return g.doPlanned(ctx, true, fn)
+	}
+	t, answer := g.own.Take()
+	if answer != bulkhead.Taken {
+		var err error
+		if t, err = g.enterFull(ctx, answer); err != nil {
+			return err
+		}
+	}
+	out := unrecorded
+	defer func() {
+		if g.own.Give(t) && (out != succeeded || t.Hash()&g.sampleMask.Load() == 0) {
+			g.finish(t, out)
+		}
+	}()
+	err := fn(ctx)
+	out = outcomeOf(err)
+	return err
+}
+
+// doPlanned is DoContext through all the stages of the key's plan, with or without its timeout.
+func (g *Guard) doPlanned(ctx context.Context, timed bool, fn func(context.Context) error) error {
 	p := g.plan.Load()
-	ctx, cancel, t, err := g.enterContext(ctx, p)
+	t, end, err := g.enterPlanned(ctx, p, &p.scoped)
 	if err != nil {
 		return err
 	}
 	out := unrecorded
-	defer func() {
-		g.leave(p, t, out)
-		if cancel != nil {
-			cancel()
+	defer func() { g.leave(p.bulkhead, t, out) }()
+	if timed && !end.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end)
+		defer cancel()
+	}
+	if p.inject != nil {
+		if err = g.injectFault(ctx, p); err != nil {
+			out = failed
+			return err
 		}
-	}()
+	}
 	err = fn(ctx)
 	out = outcomeOf(err)
 	return err
 }
 
-// enter admits a call that has no context.
-func (g *Guard) enter(p *plan) (bulkhead.Ticket, error) {
-	if !p.slow {
-		t, out := p.bulkhead.Take()
-		if out == bulkhead.Taken {
-			return t, nil
+// enterFull is the rest of entering own for a call that did not simply find a place there.
+func (g *Guard) enterFull(ctx context.Context, answer bulkhead.Outcome) (bulkhead.Ticket, error) {
+	p := g.plan.Load()
+	if answer == bulkhead.Unsure {
+		return g.enterBulkhead(ctx, p, &g.own, &p.scoped)
+	}
+	return g.answer(ctx, p, bulkhead.Ticket{}, answer)
+}
+
+// enterPlanned takes a call through all stages. The time it returns is the end of the key's timeout, if it has one, counted
+// from here, so that a wait is part of it.
+func (g *Guard) enterPlanned(ctx context.Context, p *plan, d *bulkhead.Demand) (t bulkhead.Ticket, end time.Time, err error) {
+	if p.invalid {
+		return t, end, g.refuse(p, ReasonInvalidKey)
+	}
+	if p.spec.Timeout > 0 {
+		end = time.Now().Add(p.spec.Timeout)
+	}
+	if p.inject != nil {
+		if reason := p.inject.Refuse(ctx, g.key); reason != ReasonNone && reason < reasons {
+			return t, end, g.refuse(p, reason)
 		}
-		return g.enterFull(nil, p, &p.scoped, out)
 	}
-	_, cancel, t, err := g.enterScoped(context.Background(), p)
-	if cancel != nil {
-		cancel()
+	if reason := p.remaining(ctx); reason != ReasonNone {
+		return t, end, g.refuse(p, reason)
 	}
-	return t, err
+	t, err = g.enterBulkhead(ctx, p, p.bulkhead, d)
+	return t, end, err
 }
 
-// enterContext admits a call, and returns the context that it should run under.
-func (g *Guard) enterContext(ctx context.Context, p *plan) (context.Context, context.CancelFunc, bulkhead.Ticket, error) {
-	if ctx == nil {
-		ctx = context.Background()
+// enterBulkhead takes a place, by waiting if the key waits.
+func (g *Guard) enterBulkhead(ctx context.Context, p *plan, b *bulkhead.Bulkhead, d *bulkhead.Demand) (bulkhead.Ticket, error) {
+	if p.spec.Wait == 0 {
+		t, answer := b.TakeSlow(ctx, d)
+		return g.answer(ctx, p, t, answer)
 	}
-	if p.slow || ctx.Err() != nil {
-		return g.enterScoped(ctx, p)
-	}
-	t, out := p.bulkhead.Take()
-	if out == bulkhead.Taken {
-		return ctx, nil, t, nil
-	}
-	t, err := g.enterFull(ctx, p, &p.scoped, out)
-	return ctx, nil, t, err
-}
-
-// enterScoped is enterSlow and the injector.
-func (g *Guard) enterScoped(ctx context.Context, p *plan) (context.Context, context.CancelFunc, bulkhead.Ticket, error) {
-	ctx, cancel, t, err := g.enterSlow(ctx, p, &p.scoped)
-	if err == nil && p.inject != nil {
-		err = g.injectFault(ctx, p, t)
-	}
-	if err != nil && cancel != nil {
-		cancel()
-		cancel = nil
-	}
-	return ctx, cancel, t, err
-}
-
-// enterFull is the rest of entering for a call that did not simply find a place.
-func (g *Guard) enterFull(ctx context.Context, p *plan, d *bulkhead.Demand, out bulkhead.Outcome) (bulkhead.Ticket, error) {
-	var t bulkhead.Ticket
-	if out == bulkhead.Unsure {
-		if p.waits {
-			return g.enterWaiting(ctx, p, *d)
-		}
-		t, out = p.bulkhead.TakeSlow(ctx, d)
-	}
-	return g.answer(ctx, p, t, out)
-}
-
-// enterWaiting looks once more at the context after a wait.
-func (g *Guard) enterWaiting(ctx context.Context, p *plan, d bulkhead.Demand) (bulkhead.Ticket, error) {
-	d.Level = p.level(ctx)
-	d.Longest = p.spec.Timeout
-	t, out := p.bulkhead.TakeSlow(ctx, &d)
-	if out == bulkhead.Taken && ctx != nil {
-		if reason := p.remaining(ctx); reason != ReasonNone {
-			g.giveBack(p, t)
+	w := *d
+	w.Level = p.level(ctx)
+	w.Longest = p.spec.Timeout
+	t, answer := b.TakeSlow(ctx, &w)
+	if answer == bulkhead.Taken && ctx != nil {
+		if reason := p.remaining(ctx); reason != ReasonNone { // the wait took what was left
+			if t.Scoped() {
+				b.Give(t)
+			} else {
+				b.Hold(t).Exit()
+			}
 			return bulkhead.Ticket{}, g.refuse(p, reason)
 		}
 	}
-	return g.answer(ctx, p, t, out)
-}
-
-// giveBack returns a place that no call used.
-func (g *Guard) giveBack(p *plan, t bulkhead.Ticket) {
-	if t.Scoped() {
-		p.bulkhead.Give(t)
-	} else {
-		p.bulkhead.Hold(t).Exit()
-	}
+	return g.answer(ctx, p, t, answer)
 }
 
 // answer turns the bulkhead's outcome into the guard's.
@@ -183,61 +201,22 @@ func (g *Guard) answer(ctx context.Context, p *plan, t bulkhead.Ticket, out bulk
 	}
 }
 
-// enterSlow admits a call through all stages. The context it returns carries the key's timeout, counted from here, so that a
-// wait is part of it.
-func (g *Guard) enterSlow(ctx context.Context, p *plan, d *bulkhead.Demand) (context.Context, context.CancelFunc, bulkhead.Ticket, error) {
-	var none bulkhead.Ticket
-	if p.invalid {
-		return ctx, nil, none, g.refuse(p, ReasonInvalidKey)
-	}
-	var end time.Time
-	if p.spec.Timeout > 0 {
-		end = time.Now().Add(p.spec.Timeout)
-	}
-	if p.inject != nil {
-		if reason := p.inject.Refuse(ctx, g.key); reason != ReasonNone && reason < reasons {
-			return ctx, nil, none, g.refuse(p, reason)
-		}
-	}
-	if reason := p.remaining(ctx); reason != ReasonNone {
-		return ctx, nil, none, g.refuse(p, reason)
-	}
-	var t bulkhead.Ticket
-	var err error
-	if p.waits {
-		t, err = g.enterWaiting(ctx, p, *d)
-	} else {
-		var out bulkhead.Outcome
-		t, out = p.bulkhead.TakeSlow(ctx, d)
-		t, err = g.answer(ctx, p, t, out)
-	}
-	if err != nil {
-		return ctx, nil, none, err
-	}
-	var cancel context.CancelFunc
-	if p.spec.Timeout > 0 {
-		ctx, cancel = context.WithDeadline(ctx, end)
-	}
-	return ctx, cancel, t, nil
-}
-
-// injectFault runs the injector for a scoped call. The place goes back if the injector decided the call, or panicked.
-func (g *Guard) injectFault(ctx context.Context, p *plan, t bulkhead.Ticket) error {
-	out := unrecorded
+// injectFault runs the injector with the place held, and counts when it decides the call, by an error or by a panic.
+func (g *Guard) injectFault(ctx context.Context, p *plan) error {
+	decided := true
 	defer func() {
-		if out != succeeded {
+		if decided {
 			g.injected.Add(1)
-			g.leave(p, t, out)
 		}
 	}()
 	err := p.inject.Inject(ctx, g.key)
-	out = outcomeOf(err)
+	decided = err != nil
 	return err
 }
 
 // leave gives the place of a scoped call back and counts how it ended. A nested call has nothing to give.
-func (g *Guard) leave(p *plan, t bulkhead.Ticket, out outcome) {
-	if p.bulkhead.Give(t) && (out != succeeded || t.Hash()&g.sampleMask.Load() == 0) {
+func (g *Guard) leave(b *bulkhead.Bulkhead, t bulkhead.Ticket, out outcome) {
+	if b.Give(t) && (out != succeeded || t.Hash()&g.sampleMask.Load() == 0) {
 		g.finish(t, out)
 	}
 }

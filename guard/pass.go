@@ -38,15 +38,15 @@ type timedContext struct {
 // Enter admits a call, or returns a *Rejection. Unlike Do it always takes a place of its own, since its pass may outlive the
 // calling function.
 func (g *Guard) Enter(ctx context.Context) (Pass, error) {
-	p := g.plan.Load()
-	if !p.slow && ctx != nil && ctx.Err() == nil {
-		switch t, out := p.bulkhead.TakeLoose(); out {
+	if g.direct.Load() && ctx != nil && ctx.Err() == nil {
+		switch t, answer := g.own.TakeLoose(); answer {
 		case bulkhead.Taken:
-			return Pass{p.bulkhead.Hold(t), ctx}, nil
+			return Pass{g.own.Hold(t), ctx}, nil
 		case bulkhead.Full:
-			return Pass{}, g.refuse(p, ReasonFull)
+			return Pass{}, g.refuse(g.plan.Load(), ReasonFull)
 		}
 	}
+	p := g.plan.Load()
 	return g.enterPass(ctx, p, &p.loose)
 }
 
@@ -62,54 +62,48 @@ func (g *Guard) EnterN(ctx context.Context, n int) (Pass, error) {
 // EnterScoped is Enter for a pass whose Exit is deferred in the calling function, on the same goroutine. It costs less, since such
 // a pass cannot be lost, and a call of the same key from inside passes through as with Do.
 func (g *Guard) EnterScoped(ctx context.Context) (Pass, error) {
-	p := g.plan.Load()
-	if !p.slow && ctx != nil && ctx.Err() == nil {
-		switch t, out := p.bulkhead.Take(); out {
+	if g.direct.Load() && ctx != nil && ctx.Err() == nil {
+		switch t, answer := g.own.Take(); answer {
 		case bulkhead.Taken:
-			return Pass{p.bulkhead.Hold(t), ctx}, nil
+			return Pass{g.own.Hold(t), ctx}, nil
 		case bulkhead.Full:
-			return Pass{}, g.refuse(p, ReasonFull)
+			return Pass{}, g.refuse(g.plan.Load(), ReasonFull)
 		}
 	}
+	p := g.plan.Load()
 	return g.enterPass(ctx, p, &p.scoped)
 }
 
-func (g *Guard) enterPass(ctx context.Context, p *plan, d *bulkhead.Demand) (Pass, error) {
+func (g *Guard) enterPass(ctx context.Context, p *plan, d *bulkhead.Demand) (pass Pass, err error) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	ctx, cancel, t, err := g.enterSlow(ctx, p, d)
+	t, end, err := g.enterPlanned(ctx, p, d)
 	if err != nil {
 		return Pass{}, err
 	}
-	if cancel != nil {
-		ctx = &timedContext{ctx, cancel}
+	if !end.IsZero() {
+		timed, cancel := context.WithDeadline(ctx, end)
+		ctx = &timedContext{timed, cancel}
 	}
-	pass := Pass{p.bulkhead.Hold(t), ctx}
-	if p.inject != nil {
-		if err := g.injectPass(&pass, p.inject); err != nil {
-			return Pass{}, err
-		}
+	pass = Pass{p.bulkhead.Hold(t), ctx}
+	if p.inject == nil {
+		return pass, nil
 	}
-	return pass, nil
-}
-
-// injectPass runs the injector. The pass is given back if the injector decided the call, or panicked.
-func (g *Guard) injectPass(pass *Pass, injector Injector) error {
-	returned := false
+	in := false
 	defer func() {
-		if !returned {
-			g.injected.Add(1)
+		if !in { // by an error or a panic of the injector
 			pass.Exit()
+			pass = Pass{}
 		}
 	}()
-	err := injector.Inject(pass.ctx, g.key)
-	if err != nil {
-		pass.Record(err)
-		return err
+	err = g.injectFault(ctx, p)
+	pass.Record(err)
+	in = err == nil
+	if in {
+		pass.permit.SetTag(uint8(unrecorded))
 	}
-	returned = true
-	return nil
+	return pass, err
 }
 
 // Context is the context for the call: the one given to Enter, with the key's timeout. It ends at Exit if the key

@@ -12,12 +12,9 @@ import (
 // spec.
 type plan struct {
 	bulkhead *bulkhead.Bulkhead
-	// slow: some stage beyond the bulkhead has something to do, or an entry needs an owner.
-	slow    bool
-	waits   bool
-	invalid bool // the key is: everything is refused
-	spec    registry.Spec
-	inject  Injector
+	invalid  bool // the key is: everything is refused
+	spec     registry.Spec
+	inject   Injector
 	// What a call of weight 1 asks for, with Exit in the same function and without.
 	scoped, loose bulkhead.Demand
 }
@@ -46,6 +43,11 @@ func (p *plan) remaining(ctx context.Context) Reason {
 		}
 	}
 	return ReasonNone
+}
+
+// direct reports whether the guard's own bulkhead is all there is to ask.
+func (p *plan) direct() bool {
+	return !p.invalid && p.inject == nil && p.spec.Timeout == 0 && p.spec.Floor == 0 && p.spec.Group == ""
 }
 
 func bulkheadConfig(s registry.Spec) bulkhead.Config {

@@ -182,22 +182,19 @@ func (t *table) forget(g *Guard) {
 func (t *table) plan(g *Guard) {
 	spec, _ := t.rt.reg.Lookup(g.key)
 	old := g.plan.Load()
-	p := &plan{spec: spec, inject: t.rt.opts.injector, invalid: g.invalid, waits: spec.Wait > 0}
-	p.slow = p.invalid || p.inject != nil || spec.Timeout > 0 || spec.Floor > 0 || spec.Group != ""
-	level := int(spec.Criticality - registry.CriticalPlus)
-	p.loose = bulkhead.Demand{Weight: 1, Level: level}
-	switch {
-	case spec.Group != "":
+	p := &plan{spec: spec, inject: t.rt.opts.injector, invalid: g.invalid, bulkhead: &g.own}
+	p.loose = bulkhead.Demand{Weight: 1, Level: p.level(nil)}
+	if spec.Group != "" {
 		p.loose.Owner = &g.self
 		p.bulkhead = t.group(spec)
-	case old != nil && old.spec.Group == "":
-		p.bulkhead = old.bulkhead
-	default:
-		p.bulkhead = t.bulkhead(g.key, spec, g.self)
 	}
 	p.scoped = p.loose
 	p.scoped.Scoped = true
+	if old == nil {
+		t.open(&g.own, g.key, spec, g.self)
+	}
 	g.plan.Store(p)
+	g.direct.Store(p.direct())
 	if old != nil && bulkheadConfig(old.spec) != bulkheadConfig(spec) {
 		if err := p.bulkhead.Configure(bulkheadConfig(spec)); err != nil {
 			panic(err) // not reached: the registry's ranges lie within the bulkhead's
@@ -231,26 +228,25 @@ func (t *table) replan(g *Guard) {
 func (t *table) group(spec registry.Spec) *bulkhead.Bulkhead {
 	b := t.rt.groups[spec.Group]
 	if b == nil {
-		b = t.bulkhead(registry.Key(spec.Group), spec, nil)
+		b = new(bulkhead.Bulkhead)
+		t.open(b, registry.Key(spec.Group), spec, nil)
 		t.rt.groups[spec.Group] = b
 	}
 	return b
 }
 
-func (t *table) bulkhead(name registry.Key, spec registry.Spec, owner any) *bulkhead.Bulkhead {
+func (t *table) open(b *bulkhead.Bulkhead, name registry.Key, spec registry.Spec, owner any) {
 	cfg := bulkheadConfig(spec)
 	cfg.Owner, cfg.Memory, cfg.Reported = owner, t.rt.opts.memory, &t.rt.reported
 	if t.rt.opts.expander != nil {
 		cfg.Expander = t.rt.opts.expander(name)
 	}
-	b, err := bulkhead.New(cfg)
-	if err != nil {
+	if err := b.Init(cfg); err != nil {
 		panic(err) // not reached: the registry's ranges lie within the bulkhead's
 	}
 	if t.rt.closed.Load() {
 		b.Close()
 	}
-	return b
 }
 
 // each calls f for every guard that is held, and those that stand in for others, outside of the table's lock.
