@@ -29,10 +29,14 @@ func (d *dependency) obey(order Order) Answer {
 	if order.Serve == nil {
 		return Answer{}
 	}
+	return listen(d.handler())
+}
+
+func (d *dependency) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /quick", d.quick)
 	mux.HandleFunc("GET /slow", d.slow)
-	return listen(mux)
+	return mux
 }
 
 func (d *dependency) quick(w http.ResponseWriter, _ *http.Request) {

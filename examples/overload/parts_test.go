@@ -156,7 +156,7 @@ func played(script Script) []Result {
 		for _, a := range script.plan() {
 			sample := Sample{Arrival: a, Latency: 3 * time.Millisecond}
 			if side == Unguarded && script.at(a.At) != Calm {
-				sample.Outcome, sample.Latency = GaveUp, patience
+				sample.Outcome, sample.Latency, sample.Lateness = GaveUp, patience, 150*time.Millisecond
 			}
 			result.Samples = append(result.Samples, sample)
 		}

@@ -37,6 +37,7 @@ var (
 type shield struct {
 	rt     *guard.Runtime
 	guards [2]*guard.Guard // by Endpoint
+	stop   chan struct{}
 
 	mu   sync.Mutex // guards most
 	most [2]int     // highest sum of running and waiting calls since the last mark
@@ -58,7 +59,7 @@ func newShield() (*shield, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &shield{rt: rt, guards: [2]*guard.Guard{Quick: rt.For(quickKey), Slow: rt.For(slowKey)}}
+	s := &shield{rt: rt, guards: [2]*guard.Guard{Quick: rt.For(quickKey), Slow: rt.For(slowKey)}, stop: make(chan struct{})}
 	go s.watch()
 	return s, nil
 }
@@ -84,16 +85,33 @@ func (s *shield) protect(next http.Handler) http.Handler {
 	})
 }
 
-// watch looks every two milliseconds how many calls are inside the guards, as
-// long as the process lives.
+// close ends the runtime and the watch.
+func (s *shield) close() error {
+	close(s.stop)
+	return s.rt.Close()
+}
+
+// watch looks every two milliseconds how many calls are inside the guards,
+// until close.
 func (s *shield) watch() {
-	for range time.Tick(2 * time.Millisecond) {
-		for e, g := range s.guards {
-			b := g.Snapshot().Bulkhead
-			s.mu.Lock()
-			s.most[e] = max(s.most[e], b.InFlight+b.Detached+b.Waiting)
-			s.mu.Unlock()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.look()
+		case <-s.stop:
+			return
 		}
+	}
+}
+
+func (s *shield) look() {
+	for e, g := range s.guards {
+		b := g.Snapshot().Bulkhead
+		s.mu.Lock()
+		s.most[e] = max(s.most[e], b.InFlight+b.Detached+b.Waiting)
+		s.mu.Unlock()
 	}
 }
 

@@ -49,7 +49,7 @@ func isTerminal(w io.Writer) bool {
 
 func (s *screen) title() {
 	rate := s.script.Phases[Calm].Rate
-	fmt.Fprintf(s.w, "%s\n\n", s.paint.bold("One dependency, a pool of 16 connections to it, two endpoints that share it"))
+	fmt.Fprintf(s.w, "%s\n\n", s.paint.bold(fmt.Sprintf("One dependency, a pool of %d connections to it, two endpoints that share it", poolSize)))
 	fmt.Fprintf(s.w, "  /quick  %4.0f a second, each makes 1 call of 1 ms\n", rate[Quick])
 	fmt.Fprintf(s.w, "  /slow   %4.0f a second, each makes %d calls of 10 ms, one after the other\n", rate[Slow], callsPerPage)
 	fmt.Fprintf(s.w, "  An answer counts when it comes within %v; after %v the client hangs up.\n\n", deadline, patience)

@@ -45,8 +45,17 @@ type Status struct {
 
 func (s *service) obey(order Order) Answer {
 	if order.Serve != nil {
-		return s.serve(*order.Serve)
+		h, err := s.handler(*order.Serve)
+		if err != nil {
+			return Answer{Error: err.Error()}
+		}
+		return listen(h)
 	}
+	return Answer{Status: s.mark()}
+}
+
+// mark returns the status and begins to count it anew.
+func (s *service) mark() Status {
 	var status Status
 	for e := range s.running {
 		status.Running[e] = int(s.running[e].peak.Swap(s.running[e].now.Load()))
@@ -54,10 +63,10 @@ func (s *service) obey(order Order) Answer {
 	if s.shield != nil {
 		status.Inside = s.shield.mark()
 	}
-	return Answer{Status: status}
+	return status
 }
 
-func (s *service) serve(conf Serve) Answer {
+func (s *service) handler(conf Serve) (http.Handler, error) {
 	s.base = "http://" + conf.Dependency
 	s.client = &http.Client{
 		Timeout: callTimeout,
@@ -71,13 +80,13 @@ func (s *service) serve(conf Serve) Answer {
 	mux.HandleFunc("GET /quick", s.handle(Quick, 1, "/quick"))
 	mux.HandleFunc("GET /slow", s.handle(Slow, callsPerPage, "/slow"))
 	if conf.Side != Guarded {
-		return listen(mux)
+		return mux, nil
 	}
 	var err error
 	if s.shield, err = newShield(); err != nil {
-		return Answer{Error: err.Error()}
+		return nil, err
 	}
-	return listen(s.shield.protect(mux))
+	return s.shield.protect(mux), nil
 }
 
 // handle answers a request by calls to the dependency, one after the other.

@@ -24,7 +24,7 @@ func (r *Report) writeText(w io.Writer, p paint) error {
 		r.promises(&b, p)
 	}
 	if noise := r.noise(); noise > 5*time.Millisecond {
-		fmt.Fprintf(&b, "  %s\n", p.middle(fmt.Sprintf("A busy machine: the client itself was up to %s late, which all times include.", seconds(noise))))
+		fmt.Fprintf(&b, "  %s\n", p.middle(fmt.Sprintf("The machine was busy: the client itself was up to %s late.", seconds(noise))))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -143,5 +143,12 @@ func (r *Report) meaning(i int) string {
 	case Hang:
 		return fmt.Sprintf("What hangs takes down /slow alone (/quick: %s), or everything (%s).", quick(g), quick(u))
 	}
-	return fmt.Sprintf("Hung calls end by their time-out, then all is well: %s, unguarded %s.", after(g.RecoveryMS), after(u.RecoveryMS))
+	back := "is back at once, when its"
+	switch {
+	case g.RecoveryMS < 0:
+		return "/slow is not back within the phase: see the promise below."
+	case g.RecoveryMS > 0:
+		back = fmt.Sprintf("is back %s after the dependency: its", after(g.RecoveryMS))
+	}
+	return "/slow " + back + " last hung calls have timed out."
 }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestOutcomes sends a request for every kind of answer and looks how it is
+// counted.
+func TestOutcomes(t *testing.T) {
+	answers := []struct {
+		answer func(http.ResponseWriter, *http.Request)
+		want   Outcome
+	}{
+		{func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }, Served},
+		{func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}, Refused},
+		{func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, Failed},
+		{func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGatewayTimeout) }, Failed},
+		{func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, Failed},
+		{func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, GaveUp},
+	}
+	for _, test := range answers {
+		server := httptest.NewServer(http.HandlerFunc(test.answer))
+		rec := new(recorder)
+		load := newLoad(strings.TrimPrefix(server.URL, "http://"), rec)
+		load.run(t.Context(), time.Now(), []Arrival{{Endpoint: Slow}})
+		server.Close()
+		samples := rec.all()
+		if len(samples) != 1 || samples[0].Outcome != test.want || samples[0].Endpoint != Slow {
+			t.Errorf("samples %+v, want one with outcome %v", samples, test.want)
+		}
+		if test.want == GaveUp && samples[0].Latency < patience {
+			t.Errorf("gave up after %v, before its patience of %v", samples[0].Latency, patience)
+		}
+	}
+}
+
+// TestLateIsNotServed sends a request whose time was a deadline ago: the best
+// answer is too late then, however fast it comes.
+func TestLateIsNotServed(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	rec := new(recorder)
+	newLoad(strings.TrimPrefix(server.URL, "http://"), rec).run(t.Context(), time.Now(), []Arrival{{At: -deadline}})
+	if got := rec.all()[0]; got.Outcome != Late || got.Lateness < deadline {
+		t.Errorf("outcome %v, lateness %v, want late by the sender's fault", got.Outcome, got.Lateness)
+	}
+}
+
+// world is dependency and service in this process.
+func world(t *testing.T, side Side) (*dependency, *service, *load) {
+	t.Helper()
+	d, s := newDependency(), new(service)
+	back := httptest.NewServer(d.handler())
+	t.Cleanup(back.Close)
+	h, err := s.handler(Serve{Side: side, Dependency: strings.TrimPrefix(back.URL, "http://")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(h)
+	t.Cleanup(func() {
+		front.Close()
+		s.client.CloseIdleConnections()
+		if s.shield != nil {
+			if err := s.shield.close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return d, s, newLoad(strings.TrimPrefix(front.URL, "http://"), new(recorder))
+}
+
+// TestHangInProcess lets the dependency hang under 100 requests at once: all 16
+// connections are held and /quick gets none, unless the guard holds /slow to 12.
+func TestHangInProcess(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for time-outs")
+	}
+	for _, side := range []Side{Unguarded, Guarded} {
+		t.Run(string(side), func(t *testing.T) {
+			d, s, load := world(t, side)
+			d.obey(Order{Behaviour: &Behaviour{Hang: true}})
+			var plan []Arrival
+			for range 100 {
+				plan = append(plan, Arrival{Endpoint: Slow})
+			}
+			for i := range 10 {
+				plan = append(plan, Arrival{At: 300*time.Millisecond + time.Duration(i)*10*time.Millisecond, Endpoint: Quick})
+			}
+			load.run(t.Context(), time.Now(), plan)
+			got := tallies(load.rec.all(), func(Sample) bool { return true })
+			status := s.mark()
+			switch side {
+			case Unguarded:
+				if n := got[Quick].Counts[Served]; n > 2 {
+					t.Errorf("%d of 10 quick requests were served, want the pool to be gone", n)
+				}
+				if status.Running[Slow] != 100 || got[Slow].Counts[Refused] != 0 {
+					t.Errorf("/slow: %d inside, %v outcomes, want all 100 inside and none refused", status.Running[Slow], got[Slow].Counts)
+				}
+			case Guarded:
+				if n := got[Quick].Counts[Served]; n != 10 {
+					t.Errorf("%d of 10 quick requests were served", n)
+				}
+				if status.Running[Slow] != slowPlaces || status.Inside[Slow] < slowPlaces || status.Inside[Slow] > slowPlaces+slowRoom {
+					t.Errorf("/slow: %d running, %d inside, want %d and at most %d", status.Running[Slow], status.Inside[Slow], slowPlaces, slowPlaces+slowRoom)
+				}
+				if n := got[Slow].Counts[Refused]; n != 100-slowPlaces {
+					t.Errorf("%d slow requests refused, want %d", n, 100-slowPlaces)
+				}
+			}
+		})
+	}
+}
+
+// TestNapIsRightOnAverage is what the capacity of the slow endpoint rests on.
+func TestNapIsRightOnAverage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures for a second")
+	}
+	var n nap
+	const d, rounds = 5 * time.Millisecond, 200
+	start := time.Now()
+	for range rounds {
+		n.take(d)
+	}
+	// A busy machine makes it longer than any correction can mend.
+	if mean := time.Since(start) / rounds; mean < d*95/100 || mean > d*130/100 {
+		t.Errorf("naps of %v took %v on average", d, mean)
+	}
+}
+
+func TestGaugeKeepsItsPeak(t *testing.T) {
+	var g gauge
+	for range 3 {
+		g.add()
+	}
+	g.done()
+	g.add()
+	if now, peak := g.now.Load(), g.peak.Load(); now != 3 || peak != 3 {
+		t.Errorf("now %d, peak %d, want 3 and 3", now, peak)
+	}
+}
