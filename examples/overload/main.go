@@ -70,7 +70,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("overload", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	var (
-		duration = flags.Duration("duration", 21*time.Second, "`length` of the five phases together, per side; 5s to 10m")
+		duration = flags.Duration("duration", 21*time.Second, "`length` of the five phases together, per side; 10s to 10m")
 		quick    = flags.Float64("quick", 200, "`requests` a second on the quick endpoint; 10 to 5000")
 		slow     = flags.Float64("slow", 120, "`requests` a second on the slow endpoint, outside the burst; 10 to 5000")
 		burst    = flags.Float64("burst", 10, "how many `times` the slow traffic comes in the burst; 1 to 100")
@@ -88,8 +88,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if flags.NArg() > 0 {
 		return options{}, fmt.Errorf("argument %q: there are only flags, see -help", flags.Arg(0))
 	}
-	if *duration < 5*time.Second || *duration > 10*time.Minute {
-		return options{}, fmt.Errorf("-duration %v: must be 5s to 10m", *duration)
+	if *duration < 10*time.Second || *duration > 10*time.Minute {
+		return options{}, fmt.Errorf("-duration %v: must be 10s to 10m", *duration)
 	}
 	for _, rate := range []struct {
 		name          string

@@ -112,7 +112,7 @@ func TestRecovery(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
-		{"-duration 1s", "-duration 1s: must be 5s to 10m"},
+		{"-duration 1s", "-duration 1s: must be 10s to 10m"},
 		{"-slow 0", "-slow 0: must be 10 to 5000"},
 		{"-quick NaN", "-quick NaN: must be 10 to 5000"},
 		{"-burst 1000", "-burst 1000: must be 1 to 100"},

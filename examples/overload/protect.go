@@ -3,12 +3,12 @@ package main
 import (
 	"errors"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spillway-go/spillway/guard"
+	"github.com/spillway-go/spillway/httpguard"
 	"github.com/spillway-go/spillway/registry"
 )
 
@@ -28,16 +28,12 @@ const (
 // capacitySays is Behaviour.capacity(slowPlaces) in words.
 const capacitySays = "12 places / (4 calls x 10 ms) = 300 requests a second"
 
-var (
-	quickKey registry.Key = "http:GET:/quick"
-	slowKey  registry.Key = "http:GET:/slow"
-)
-
 // shield is all that the guarded service has and the unguarded one has not.
 type shield struct {
-	rt     *guard.Runtime
-	guards [2]*guard.Guard // by Endpoint
-	stop   chan struct{}
+	protect func(http.Handler) http.Handler
+	rt      *guard.Runtime
+	guards  [2]*guard.Guard // by Endpoint
+	stop    chan struct{}
 
 	mu   sync.Mutex // guards most
 	most [2]int     // highest sum of running and waiting calls since the last mark
@@ -45,6 +41,7 @@ type shield struct {
 
 func newShield() (*shield, error) {
 	reg := registry.New()
+	quickKey, slowKey := httpguard.RouteKey("GET /quick"), httpguard.RouteKey("GET /slow")
 	// Expand is 1: a bound that may grow would grow into the other endpoint's
 	// share of the pool. A bound may only expand where what it stands for can.
 	err := errors.Join(
@@ -59,30 +56,18 @@ func newShield() (*shield, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &shield{rt: rt, guards: [2]*guard.Guard{Quick: rt.For(quickKey), Slow: rt.For(slowKey)}, stop: make(chan struct{})}
+	mw, err := httpguard.New(httpguard.Config{Runtime: rt})
+	if err != nil {
+		return nil, errors.Join(err, rt.Close())
+	}
+	s := &shield{
+		protect: mw.Handler,
+		rt:      rt,
+		guards:  [2]*guard.Guard{Quick: rt.For(quickKey), Slow: rt.For(slowKey)},
+		stop:    make(chan struct{}),
+	}
 	go s.watch()
 	return s, nil
-}
-
-func (s *shield) protect(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g := s.guards[Quick]
-		if r.URL.Path == "/slow" {
-			g = s.guards[Slow]
-		}
-		pass, err := g.EnterScoped(r.Context())
-		if err != nil {
-			var rej *guard.Rejection
-			if errors.As(err, &rej) {
-				w.Header().Set("Retry-After", strconv.Itoa(max(1, int(rej.RetryAfter().Seconds()))))
-			}
-			w.WriteHeader(503)
-			return
-		}
-		defer pass.Exit()
-		next.ServeHTTP(w, r.WithContext(pass.Context()))
-		pass.Record(nil)
-	})
 }
 
 // close ends the runtime and the watch.

@@ -10,8 +10,8 @@ import (
 )
 
 // screen shows the play while it runs: in a terminal a block of lines that is
-// drawn anew four times a second, elsewhere one plain line a second. No line is
-// wider than 78 characters.
+// drawn anew four times a second and fits 80 columns, elsewhere one plain line a
+// second.
 type screen struct {
 	w        io.Writer
 	terminal bool

@@ -59,7 +59,7 @@ func (r *Report) promises(b *strings.Builder, p paint) {
 		}
 		b.WriteString(figure + "\n")
 	}
-	fmt.Fprintf(b, "  %s\n", p.dim("Capacity of /slow: "+r.CapacitySays+"."))
+	fmt.Fprintf(b, "  %s\n", p.dim("/slow can serve "+r.CapacitySays+"."))
 }
 
 // table prints phase i.
@@ -106,7 +106,10 @@ func (r *Report) table(b *strings.Builder, p paint, i int) {
 		return quiet(f.Slow.lost(), perSecond(float64(f.Slow.lost())/f.Seconds))
 	})
 	row("", "most at one time inside the handler", func(f *PhaseReport) string { return plain(strconv.Itoa(f.Slow.Running)) })
-	fmt.Fprintf(b, "  %s\n\n", r.meaning(i))
+	if says := r.meaning(i); says != "" {
+		b.WriteString("  " + says + "\n")
+	}
+	b.WriteString("\n")
 }
 
 // possible is how many pages a second the slow endpoint could serve in phase
@@ -122,7 +125,8 @@ func (r *Report) possible(i int, f *PhaseReport) float64 {
 	return min(float64(f.Slow.Arrived)/f.Seconds, capacity)
 }
 
-// meaning is the one line that says what the figures of phase i say.
+// meaning is the one line that says what the figures of phase i mean; there is
+// none when only one side was played.
 func (r *Report) meaning(i int) string {
 	g, u := r.side(Guarded), r.side(Unguarded)
 	if g == nil || u == nil {

@@ -3,21 +3,24 @@ package main
 import (
 	"errors"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"github.com/rs/zerolog"
 	"github.com/spillway-go/spillway/guard"
+	"github.com/spillway-go/spillway/httpguard"
 	"github.com/spillway-go/spillway/registry"
 )
 
-func protection(guarded bool) (func(http.Handler) http.Handler, func(), error) {
+// protection returns what is put before the mux, and what ends it. A guarded
+// proxy has a guard for each route of the mux, that is for each upstream.
+func protection(guarded bool) (protect func(http.Handler) http.Handler, end func(), err error) {
 	if !guarded {
 		return func(next http.Handler) http.Handler { return next }, func() {}, nil
 	}
 	reg := registry.New()
 	for _, name := range upstreams {
-		if err := reg.Declare(registry.Key("proxy."+name), registry.Spec{Limit: places, Expand: 1}); err != nil {
+		// Expand is 1: six places times five upstreams is what the proxy can do.
+		key := httpguard.RouteKey("/" + name + "/")
+		if err := reg.Declare(key, registry.Spec{Limit: places, Expand: 1}); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -25,20 +28,9 @@ func protection(guarded bool) (func(http.Handler) http.Handler, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			pass, err := rt.For(registry.Key("proxy." + strings.Trim(r.URL.Path, "/"))).EnterScoped(r.Context())
-			if err != nil {
-				var rej *guard.Rejection
-				if errors.As(err, &rej) {
-					w.Header().Set("Retry-After", strconv.Itoa(max(1, int(rej.RetryAfter().Seconds()))))
-				}
-				w.WriteHeader(503)
-				return
-			}
-			defer pass.Exit()
-			next.ServeHTTP(w, r.WithContext(pass.Context()))
-			pass.Record(nil)
-		})
-	}, func() { rt.Close() }, nil
+	mw, err := httpguard.New(httpguard.Config{Runtime: rt})
+	if err != nil {
+		return nil, nil, errors.Join(err, rt.Close())
+	}
+	return mw.Handler, func() { _ = rt.Close() }, nil
 }
