@@ -104,7 +104,7 @@ type Demand struct {
 	Scoped bool
 	// Owner is the owner of this entry where it is not the bulkhead's; the pointer is kept.
 	Owner *any
-	// Longest bounds the wait below Config.Wait; 0: it does not.
+	// Longest bounds the wait below Config.Wait; 0: it does not; negative: the call does not wait.
 	Longest time.Duration
 }
 
@@ -196,7 +196,7 @@ func (b *Bulkhead) TakeSlow(ctx context.Context, d *Demand) (Ticket, Outcome) {
 		b.mu.Unlock()
 		return b.entry(word, t, d), Taken
 	}
-	if b.settings.Wait == 0 {
+	if b.settings.Wait == 0 || d.Longest < 0 {
 		b.mu.Unlock()
 		return Ticket{}, Full
 	}

@@ -49,10 +49,10 @@ func CallOrWith[T any](ctx context.Context, g *Guard, fn func(context.Context) (
 	if err == nil {
 		return v, nil
 	}
-	if ran {
-		g.mended.Add(1)
-	} else {
+	if _, refused := err.(*Rejection); refused && !ran {
 		g.shed.Add(1)
+	} else {
+		g.mended.Add(1)
 	}
 	return fallback(ctx, err)
 }

@@ -16,6 +16,14 @@ type callInfo struct {
 
 type callInfoKey struct{}
 
+// with returns a context that carries info. A nil parent counts as context.Background.
+func with(parent context.Context, info callInfo) context.Context {
+	if parent == nil {
+		parent = context.Background()
+	}
+	return context.WithValue(parent, callInfoKey{}, info)
+}
+
 func infoFrom(ctx context.Context) callInfo {
 	if ctx == nil {
 		return callInfo{}
@@ -27,12 +35,11 @@ func infoFrom(ctx context.Context) callInfo {
 // WithCriticality says how important the calls under this context are. When places are scarce the more important
 // go first. A value that is not a level is ignored.
 func WithCriticality(ctx context.Context, c registry.Criticality) context.Context {
-	if c > registry.Sheddable {
-		return ctx
-	}
 	info := infoFrom(ctx)
-	info.criticality = c
-	return context.WithValue(ctx, callInfoKey{}, info)
+	if c <= registry.Sheddable {
+		info.criticality = c
+	}
+	return with(ctx, info)
 }
 
 // CriticalityFrom is the level that WithCriticality set, or registry.CriticalityUnset.
@@ -42,7 +49,7 @@ func CriticalityFrom(ctx context.Context) registry.Criticality { return infoFrom
 func WithCaller(ctx context.Context, caller string) context.Context {
 	info := infoFrom(ctx)
 	info.caller = caller
-	return context.WithValue(ctx, callInfoKey{}, info)
+	return with(ctx, info)
 }
 
 // CallerFrom is the name that WithCaller set, or "".
@@ -52,7 +59,7 @@ func CallerFrom(ctx context.Context) string { return infoFrom(ctx).caller }
 func WithAttempt(ctx context.Context, n int) context.Context {
 	info := infoFrom(ctx)
 	info.attempt = max(0, n)
-	return context.WithValue(ctx, callInfoKey{}, info)
+	return with(ctx, info)
 }
 
 // AttemptFrom is the number that WithAttempt set, or 0.

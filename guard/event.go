@@ -19,7 +19,7 @@ const (
 	EventEvicted            // a stuck call lost its place to a newcomer
 	EventSpec               // a key's spec was replaced
 	EventKeysFull           // undeclared keys share the overflow guard, because too many are busy at once
-	EventDropped            // reports were dropped, since more came than could be told
+	EventDropped            // reports on the key were dropped, since more came than could be told; in a log without a key: events
 	eventKinds
 )
 
@@ -75,6 +75,9 @@ func (e Event) String() string {
 	case EventKeysFull:
 		return fmt.Sprintf("too many undeclared keys are busy at once: %d calls shared the overflow guard", e.Count)
 	case EventDropped:
+		if e.Key == "" {
+			return fmt.Sprintf("%d events were not logged: the logger is slower than they come", e.Count)
+		}
 		return fmt.Sprintf("%s: %d reports of lost or stuck calls were dropped", e.Key, e.Count)
 	default:
 		return e.Kind.String()

@@ -39,10 +39,14 @@ type Guard struct {
 	mended     atomic.Uint64 // fallbacks after a failure
 	latencies  [2]atomic.Pointer[recorder]
 
-	created  time.Time
-	declared bool    // guarded by table.mu: is in the registry, so never dropped
-	invalid  bool    // stands in for all invalid keys
-	episode  episode // of refusals; the housekeeper's
+	created time.Time
+	episode episode // of refusals
+
+	// Guarded by table.mu.
+	settings  bulkhead.Config // of own
+	group     *group          // whose bulkhead is asked instead of own, or nil
+	declared  bool            // is in the registry, so never dropped
+	forgotten bool            // was dropped once
 }
 
 // Key is the key that the guard stands for.
@@ -54,15 +58,17 @@ func (g *Guard) Key() registry.Key { return g.key }
 // A call of the same key from inside fn, on the same goroutine, passes through: it takes no place, counts as nested, and
 // is never refused for want of one.
 //
-// A timeout of the key has no effect here, since fn could not see it: use DoContext.
+// A timeout of the key bounds only the wait here, since fn could not see it: use DoContext.
 func (g *Guard) Do(fn func() error) error {
 	if !g.direct.Load() {
-		return g.doPlanned(context.Background(), false, func(context.Context) error { return fn() })
+		return g.doSlow(fn)
 	}
 	t, answer := g.own.Take()
 	if answer != bulkhead.Taken {
-		var err error
-		if t, err = g.enterFull(nil, answer); err != nil {
+		if answer == bulkhead.Unsure {
+			return g.doSlow(fn)
+		}
+		if err := g.settle(answer); err != nil {
 			return err
 		}
 	}
@@ -88,8 +94,10 @@ func (g *Guard) DoContext(ctx context.Context, fn func(context.Context) error) e
 	}
 	t, answer := g.own.Take()
 	if answer != bulkhead.Taken {
-		var err error
-		if t, err = g.enterFull(ctx, answer); err != nil {
+		if answer == bulkhead.Unsure {
+			return g.doPlanned(ctx, true, fn)
+		}
+		if err := g.settle(answer); err != nil {
 			return err
 		}
 	}
@@ -104,16 +112,29 @@ func (g *Guard) DoContext(ctx context.Context, fn func(context.Context) error) e
 	return err
 }
 
+// settle is the end of a direct call's try to enter when its answer is Full or Nested: nil means go on.
+func (g *Guard) settle(answer bulkhead.Outcome) error {
+	if answer == bulkhead.Full {
+		return g.refuse(g.plan.Load(), ReasonFull)
+	}
+	g.nested.Add(1)
+	return nil
+}
+
+func (g *Guard) doSlow(fn func() error) error {
+	return g.doPlanned(context.Background(), false, func(context.Context) error { return fn() })
+}
+
 // doPlanned is DoContext through all the stages of the key's plan, with or without its timeout.
 func (g *Guard) doPlanned(ctx context.Context, timed bool, fn func(context.Context) error) error {
 	p := g.plan.Load()
-	t, end, err := g.enterPlanned(ctx, p, &p.scoped)
+	t, end, err := g.enterPlanned(ctx, p, timed, &p.scoped)
 	if err != nil {
 		return err
 	}
 	out := unrecorded
 	defer func() { g.leave(p.bulkhead, t, out) }()
-	if timed && !end.IsZero() {
+	if !end.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, end)
 		defer cancel()
@@ -129,22 +150,13 @@ func (g *Guard) doPlanned(ctx context.Context, timed bool, fn func(context.Conte
 	return err
 }
 
-// enterFull is the rest of entering own for a call that did not simply find a place there.
-func (g *Guard) enterFull(ctx context.Context, answer bulkhead.Outcome) (bulkhead.Ticket, error) {
-	p := g.plan.Load()
-	if answer == bulkhead.Unsure {
-		return g.enterBulkhead(ctx, p, &g.own, &p.scoped)
-	}
-	return g.answer(ctx, p, bulkhead.Ticket{}, answer)
-}
-
-// enterPlanned takes a call through all stages. The time it returns is the end of the key's timeout, if it has one, counted
-// from here, so that a wait is part of it.
-func (g *Guard) enterPlanned(ctx context.Context, p *plan, d *bulkhead.Demand) (t bulkhead.Ticket, end time.Time, err error) {
+// enterPlanned takes a call through all stages. The time it returns is the end of the key's timeout, if it is asked for and the
+// key has one, counted from here, so that a wait is part of it.
+func (g *Guard) enterPlanned(ctx context.Context, p *plan, timed bool, d *bulkhead.Demand) (t bulkhead.Ticket, end time.Time, err error) {
 	if p.invalid {
 		return t, end, g.refuse(p, ReasonInvalidKey)
 	}
-	if p.spec.Timeout > 0 {
+	if timed && p.spec.Timeout > 0 {
 		end = time.Now().Add(p.spec.Timeout)
 	}
 	if p.inject != nil {
@@ -152,25 +164,25 @@ func (g *Guard) enterPlanned(ctx context.Context, p *plan, d *bulkhead.Demand) (
 			return t, end, g.refuse(p, reason)
 		}
 	}
-	if reason := p.remaining(ctx); reason != ReasonNone {
+	if reason := p.remaining(ctx, time.Time{}); reason != ReasonNone {
 		return t, end, g.refuse(p, reason)
 	}
-	t, err = g.enterBulkhead(ctx, p, p.bulkhead, d)
+	t, err = g.enterBulkhead(ctx, p, end, d)
 	return t, end, err
 }
 
 // enterBulkhead takes a place, by waiting if the key waits.
-func (g *Guard) enterBulkhead(ctx context.Context, p *plan, b *bulkhead.Bulkhead, d *bulkhead.Demand) (bulkhead.Ticket, error) {
+func (g *Guard) enterBulkhead(ctx context.Context, p *plan, end time.Time, d *bulkhead.Demand) (bulkhead.Ticket, error) {
+	b := p.bulkhead
 	if p.spec.Wait == 0 {
 		t, answer := b.TakeSlow(ctx, d)
 		return g.answer(ctx, p, t, answer)
 	}
 	w := *d
 	w.Level = p.level(ctx)
-	w.Longest = p.spec.Timeout
 	t, answer := b.TakeSlow(ctx, &w)
-	if answer == bulkhead.Taken && ctx != nil {
-		if reason := p.remaining(ctx); reason != ReasonNone { // the wait took what was left
+	if answer == bulkhead.Taken {
+		if reason := p.remaining(ctx, end); reason != ReasonNone { // the wait took what was left
 			if t.Scoped() {
 				b.Give(t)
 			} else {
@@ -195,7 +207,7 @@ func (g *Guard) answer(ctx context.Context, p *plan, t bulkhead.Ticket, out bulk
 	case bulkhead.Closed:
 		return bulkhead.Ticket{}, g.refuse(p, ReasonClosed)
 	case bulkhead.Ended:
-		return bulkhead.Ticket{}, g.refuse(p, p.remaining(ctx))
+		return bulkhead.Ticket{}, g.refuse(p, reasonOf(ctx.Err()))
 	default:
 		return bulkhead.Ticket{}, g.refuse(p, ReasonFull)
 	}

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillway-go/spillway/bulkhead"
+	"github.com/spillway-go/spillway/registry"
 )
 
 // sweepEvery is how often lost and evicted calls are looked for, countEvery how often refusals are summed up.
@@ -17,12 +20,12 @@ const (
 	calmAfter  = 10 * time.Second
 )
 
-// episode is a time in which a key refuses calls. The housekeeper's own.
+// episode is a time in which a key refuses calls. The housekeeper's own, but for seen.
 type episode struct {
-	seen  uint64 // refusals at the last look
-	total uint64 // since it began
-	began time.Time
-	last  time.Time // the last look that saw refusals
+	seen  atomic.Uint64 // refusals at the last look
+	total uint64        // since it began
+	began time.Time     // the look before the first that saw refusals
+	last  time.Time     // the last look that saw refusals
 }
 
 // start begins the background work, once.
@@ -37,17 +40,25 @@ func (rt *Runtime) start() {
 
 func (rt *Runtime) writeLog(sub *Subscription) {
 	defer rt.done.Done()
+	write := func(e Event) {
+		if quiet(e) {
+			return
+		}
+		for _, l := range rt.opts.loggers {
+			l(e)
+		}
+	}
+	told := uint64(0)
 	for {
 		e, err := sub.Next(context.Background())
 		if err != nil {
 			return
 		}
-		if quiet(e) {
-			continue
+		if n := sub.Dropped(); n > told {
+			write(Event{Time: time.Now(), Kind: EventDropped, Count: n - told})
+			told = n
 		}
-		for _, l := range rt.opts.loggers {
-			l(e)
-		}
+		write(e)
 	}
 }
 
@@ -56,22 +67,23 @@ func (rt *Runtime) keepHouse() {
 	defer rt.hub.close() // after the last sweep
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
+	// refusing are the guards in an episode, held so that the table's dropping one does not leave its end untold.
+	refusing := map[*Guard]struct{}{}
 	counted := time.Now()
-	busy := false // some key is in an episode
 	for {
 		select {
 		case <-rt.stop:
 			rt.sweep()
-			rt.count(time.Now())
+			rt.count(counted, time.Now(), refusing)
 			return
 		case <-ticker.C:
 		}
 		rt.sweep()
 		if now := time.Now(); now.Sub(counted) >= countEvery {
-			counted = now
-			if rt.refusing.Swap(false) || busy {
-				busy = rt.count(now)
+			if rt.refusing.Swap(false) || len(refusing) > 0 {
+				rt.count(counted, now, refusing)
 			}
+			counted = now
 		}
 	}
 }
@@ -79,65 +91,78 @@ func (rt *Runtime) keepHouse() {
 // sweep tells of lost and evicted calls.
 func (rt *Runtime) sweep() {
 	rt.table.tellOverflow()
-	if !rt.reported.Swap(false) {
-		return
+	if rt.reported.Swap(false) {
+		rt.table.eachBulkhead(rt.tell)
 	}
-	rt.table.each(func(g *Guard) {
-		list, dropped := g.plan.Load().bulkhead.Reports()
-		for _, r := range list {
-			g := g
-			if owner, ok := r.Owner.(*Guard); ok {
-				g = owner
-			}
-			e := g.event(EventLost)
+}
+
+// tell publishes what a bulkhead has to report. name is its key, or its group.
+func (rt *Runtime) tell(name registry.Key, b *bulkhead.Bulkhead) {
+	list, dropped := b.Reports()
+	for _, r := range list {
+		e := newEvent(EventLost, name, b)
+		if g, ok := r.Owner.(*Guard); ok {
+			e.Key = g.key
 			if r.Kind == bulkhead.Evicted {
-				e.Kind = EventEvicted
 				g.evicted.Add(1)
 			} else {
 				g.lost.Add(1)
 			}
-			e.Count, e.Duration, e.Goroutine, e.Site = uint64(r.Weight), r.Age, r.Goroutine, site(r.Site)
-			rt.hub.publish(e)
 		}
-		if dropped > 0 {
-			e := g.event(EventDropped)
-			e.Count = dropped
-			rt.hub.publish(e)
+		if r.Kind == bulkhead.Evicted {
+			e.Kind = EventEvicted
 		}
-	})
+		e.Count, e.Duration, e.Goroutine, e.Site = uint64(r.Weight), r.Age, r.Goroutine, site(r.Site)
+		rt.hub.publish(e)
+	}
+	if dropped > 0 {
+		e := newEvent(EventDropped, name, b)
+		e.Count = dropped
+		rt.hub.publish(e)
+	}
 }
 
-// count tells of refusals, and reports whether some key is in an episode of them.
-func (rt *Runtime) count(now time.Time) (busy bool) {
+// count tells of the refusals between two looks, and keeps refusing to the guards that are in an episode of them.
+func (rt *Runtime) count(before, now time.Time, refusing map[*Guard]struct{}) {
+	leaving := rt.table.left()
 	rt.table.each(func(g *Guard) {
 		ep := &g.episode
 		total := g.refused.total()
-		n := total - ep.seen
-		ep.seen = total
+		n := total - ep.seen.Swap(total)
 		switch {
 		case n > 0:
 			if ep.total == 0 {
-				ep.began = now
+				ep.began = before
 			}
 			ep.total += n
 			ep.last = now
+			if len(refusing) < rt.opts.maxKeys {
+				refusing[g] = struct{}{}
+			}
 			e := g.event(EventRefused)
 			e.Count, e.Total = n, ep.total
 			rt.hub.publish(e)
 		case ep.total > 0 && now.Sub(ep.last) >= calmAfter:
+			delete(refusing, g)
 			e := g.event(EventCalm)
 			e.Count, e.Duration = ep.total, ep.last.Sub(ep.began)
 			rt.hub.publish(e)
 			ep.total = 0
 		}
-		busy = busy || ep.total > 0
 	})
-	return busy
+	runtime.KeepAlive(leaving) // the table knew them only weakly
 }
 
-func (g *Guard) event(kind EventKind) Event {
-	p := g.plan.Load()
-	return Event{Time: time.Now(), Kind: kind, Key: g.key, Bound: p.bulkhead.Bound(), InFlight: p.bulkhead.InFlight()}
+func (g *Guard) event(kind EventKind) Event { return newEvent(kind, g.key, g.plan.Load().bulkhead) }
+
+func newEvent(kind EventKind, key registry.Key, b *bulkhead.Bulkhead) Event {
+	return Event{Time: time.Now(), Kind: kind, Key: key, Bound: b.Bound(), InFlight: b.InFlight()}
+}
+
+func ours(function string) bool {
+	return strings.HasPrefix(function, "github.com/spillway-go/spillway/guard.") ||
+		strings.HasPrefix(function, "github.com/spillway-go/spillway/bulkhead.") ||
+		strings.HasPrefix(function, "github.com/spillway-go/spillway/httpguard.")
 }
 
 // site is the innermost frame outside of this module's packages.

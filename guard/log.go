@@ -23,7 +23,7 @@ func quiet(e Event) bool { return e.Kind == EventRefused && e.Total != e.Count }
 // routine events are logged as information, all others as warnings.
 func routine(e Event) bool { return e.Kind == EventSpec || e.Kind == EventCalm }
 
-// zerologLogger writes the fields event, key, and those of the kind that are set: count, total, duration_ms, in_flight, bound,
+// zerologLogger writes the fields event, and those of the kind that are set: key, count, total, duration_ms, in_flight, bound,
 // goroutine, site, spec.
 func zerologLogger(l zerolog.Logger) logger {
 	return func(e Event) {
@@ -51,7 +51,10 @@ func slogLogger(l *slog.Logger) logger {
 }
 
 func fields(e Event) []slog.Attr {
-	f := []slog.Attr{slog.String("key", string(e.Key))}
+	var f []slog.Attr
+	if e.Key != "" {
+		f = append(f, slog.String("key", string(e.Key)))
+	}
 	number := func(name string, n uint64) {
 		if n > 0 {
 			f = append(f, slog.Uint64(name, n))

@@ -78,7 +78,7 @@ func (g *Guard) enterPass(ctx context.Context, p *plan, d *bulkhead.Demand) (pas
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	t, end, err := g.enterPlanned(ctx, p, d)
+	t, end, err := g.enterPlanned(ctx, p, true, d)
 	if err != nil {
 		return Pass{}, err
 	}

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spillway-go/spillway/bulkhead"
@@ -28,26 +29,50 @@ func (p *plan) level(ctx context.Context) int {
 	return int(c - registry.CriticalPlus)
 }
 
-// remaining reports why a call is not worth starting, or ReasonNone.
-func (p *plan) remaining(ctx context.Context) Reason {
-	switch ctx.Err() {
-	case nil:
-	case context.DeadlineExceeded:
-		return ReasonDeadline
-	default:
-		return ReasonCanceled
+// remaining reports why a call under ctx, which the key's timeout ends at the given time if it is not zero, is not worth starting, or
+// ReasonNone.
+func (p *plan) remaining(ctx context.Context, end time.Time) Reason {
+	if err := ctx.Err(); err != nil {
+		return reasonOf(err)
 	}
-	if p.spec.Floor > 0 {
-		if end, ok := ctx.Deadline(); ok && time.Until(end) < p.spec.Floor {
-			return ReasonDeadline
-		}
+	if p.spec.Floor == 0 && end.IsZero() {
+		return ReasonNone
+	}
+	if d, ok := ctx.Deadline(); ok && (end.IsZero() || d.Before(end)) {
+		end = d
+	}
+	if end.IsZero() {
+		return ReasonNone
+	}
+	if left := time.Until(end); left <= 0 || left < p.spec.Floor {
+		return ReasonDeadline
 	}
 	return ReasonNone
+}
+
+// reasonOf is the refusal for a context that ended with err.
+func reasonOf(err error) Reason {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return ReasonDeadline
+	}
+	return ReasonCanceled
 }
 
 // direct reports whether the guard's own bulkhead is all there is to ask.
 func (p *plan) direct() bool {
 	return !p.invalid && p.inject == nil && p.spec.Timeout == 0 && p.spec.Floor == 0 && p.spec.Group == ""
+}
+
+// longestWait is what a call's Demand says of waiting.
+func longestWait(s registry.Spec) time.Duration {
+	switch {
+	case s.Wait == 0:
+		return -1
+	case s.Timeout > 0:
+		return min(s.Wait, s.Timeout)
+	default:
+		return s.Wait
+	}
 }
 
 func bulkheadConfig(s registry.Spec) bulkhead.Config {

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -14,11 +15,10 @@ import (
 // Runtime is an isolated set of guards, with its registry, its events and its background work. All its methods are safe for
 // concurrent use.
 type Runtime struct {
-	reg    *registry.Registry
-	opts   options
-	table  table
-	hub    hub
-	groups map[string]*bulkhead.Bulkhead // guarded by table.mu
+	reg   *registry.Registry
+	opts  options
+	table table
+	hub   hub
 
 	refusing atomic.Bool // somebody was refused since the housekeeper looked
 	reported atomic.Bool // some bulkhead has reports
@@ -79,8 +79,8 @@ func WithMaxKeys(n int) Option {
 	}
 }
 
-// WithExpander gives every key what decides whether its bound may grow. It is called once for each key, or group,
-// whose name it gets then. Without it no bound grows.
+// WithExpander gives every key what decides whether its bound may grow. f is called once for each key, or group, whose name
+// it gets then, by the first call that finds no place; nil means that this one does not grow. Without the option no bound grows.
 func WithExpander(f func(registry.Key) bulkhead.Expander) Option {
 	return func(o *options) error { o.expander = f; return nil }
 }
@@ -96,7 +96,7 @@ func NewRuntime(reg *registry.Registry, opts ...Option) (*Runtime, error) {
 	if reg == nil {
 		reg = registry.New()
 	}
-	rt := &Runtime{reg: reg, opts: options{maxKeys: DefaultMaxKeys}, groups: map[string]*bulkhead.Bulkhead{}, stop: make(chan struct{})}
+	rt := &Runtime{reg: reg, opts: options{maxKeys: DefaultMaxKeys}, stop: make(chan struct{})}
 	for _, o := range opts {
 		if err := o(&rt.opts); err != nil {
 			return nil, err
@@ -139,6 +139,11 @@ func (rt *Runtime) For(key registry.Key) *Guard { return rt.table.get(key) }
 // Do is For(key).Do(fn).
 func (rt *Runtime) Do(key registry.Key, fn func() error) error { return rt.For(key).Do(fn) }
 
+// DoContext is For(key).DoContext(ctx, fn).
+func (rt *Runtime) DoContext(ctx context.Context, key registry.Key, fn func(context.Context) error) error {
+	return rt.For(key).DoContext(ctx, fn)
+}
+
 // Registry is where the runtime's specs are declared and replaced.
 func (rt *Runtime) Registry() *registry.Registry { return rt.reg }
 
@@ -160,17 +165,4 @@ func (rt *Runtime) Close() error {
 		rt.hub.close()
 	})
 	return nil
-}
-
-// respec carries changed specs to the guards. Nil: the default spec changed.
-func (rt *Runtime) respec(changed []registry.Key) {
-	if changed == nil {
-		rt.table.each(func(g *Guard) { rt.table.replan(g) })
-		return
-	}
-	for _, key := range changed {
-		if g := rt.table.find(key); g != nil {
-			rt.table.replan(g)
-		}
-	}
 }

@@ -9,7 +9,8 @@ import (
 // ErrSubscriptionClosed is the error of Next after the subscription or its runtime was closed and everything was read.
 var ErrSubscriptionClosed = errors.New("guard: subscription is closed")
 
-// Subscription delivers a runtime's events in order. A subscriber that is slower than they come loses the oldest.
+// Subscription delivers a runtime's events in order. A subscriber that is slower than they come loses the oldest. Its methods are
+// safe for concurrent use; of several goroutines in Next each event goes to one.
 type Subscription struct {
 	hub *hub
 
@@ -31,6 +32,9 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 			s.ring[s.first] = Event{}
 			s.first = (s.first + 1) % len(s.ring)
 			s.count--
+			if s.count > 0 {
+				s.signal() // somebody else may wait in Next
+			}
 			s.mu.Unlock()
 			return e, nil
 		}
@@ -82,6 +86,14 @@ func (s *Subscription) push(e Event) {
 	}
 	s.ring[(s.first+s.count)%len(s.ring)] = e
 	s.count++
+	s.signal()
+}
+
+// signal wakes one Next. Under mu.
+func (s *Subscription) signal() {
+	if s.closed {
+		return // ready is closed, and wakes all
+	}
 	select {
 	case s.ready <- struct{}{}:
 	default:

@@ -1,9 +1,6 @@
 package guard
 
 import (
-	"cmp"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,14 +26,25 @@ type table struct {
 	undeclared int // in byKey
 	overflow   *Guard
 	invalid    *Guard
-	allBusy    time.Time     // when drop last found nothing to drop
-	shared     atomic.Uint64 // look-ups that got the overflow guard, not told of
-	told       time.Time
+	groups     map[string]*group
+	leaving    []*Guard  // dropped with refusals that were not told of, held until they are
+	dropAfter  time.Time // drop found too little and is not to search again before
+
+	shared atomic.Uint64 // look-ups that got the overflow guard, not told of
+	told   time.Time     // the housekeeper's
 }
+
+// The keys of the guards that stand in for others. A spec that is declared for overflowKey is that of the guard which keys
+// share when there are too many.
+const (
+	overflowKey registry.Key = "(overflow)"
+	invalidKey  registry.Key = "(invalid)"
+)
 
 func (t *table) init(rt *Runtime) {
 	t.rt = rt
 	t.weak = map[registry.Key]weak.Pointer[Guard]{}
+	t.groups = map[string]*group{}
 }
 
 func (t *table) get(key registry.Key) *Guard {
@@ -75,190 +83,77 @@ func (t *table) find(key registry.Key) *Guard {
 	if v, ok := t.byKey.Load(key); ok {
 		return v.(*Guard)
 	}
+	if key == overflowKey {
+		return t.overflow
+	}
 	return t.weak[key].Value()
 }
 
 // create finds or makes the guard of a key that byKey lacks. keep is false for the guards that stand in for others.
 func (t *table) create(key registry.Key) (g *Guard, keep bool) {
 	t.rt.start()
-	if key.Validate() != nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.invalid == nil {
-			t.invalid = t.make("(invalid)", true)
-		}
-		return t.invalid, false
-	}
+	valid := key.Validate() == nil
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	switch {
+	case !valid || key == invalidKey:
+		return t.standIn(&t.invalid, invalidKey), false
+	case key == overflowKey:
+		return t.standIn(&t.overflow, overflowKey), false
+	}
 	if v, ok := t.byKey.Load(key); ok {
 		return v.(*Guard), true
 	}
+	g = t.weak[key].Value()
 	_, declared := t.rt.reg.Lookup(key)
-	if !declared && t.undeclared >= t.rt.opts.maxKeys && t.weak[key].Value() == nil && !t.drop() {
-		if t.overflow == nil {
-			t.overflow = t.make("(overflow)", false)
-		}
+	if !declared && t.undeclared >= t.rt.opts.maxKeys && !t.drop() && g == nil {
 		t.shared.Add(1)
-		return t.overflow, false
+		return t.standIn(&t.overflow, overflowKey), false
 	}
-	if g = t.weak[key].Value(); g == nil {
-		g = t.make(registry.Key(strings.Clone(string(key))), false)
+	if g == nil {
+		g = t.make(registry.Key(strings.Clone(string(key))))
 	}
-	delete(t.weak, key)
+	t.hold(g, declared)
+	return g, true
+}
+
+// hold puts a guard into byKey. Under mu.
+func (t *table) hold(g *Guard, declared bool) {
+	delete(t.weak, g.key)
 	g.declared = declared
 	if !declared {
 		t.undeclared++
 	}
 	t.byKey.Store(g.key, g)
-	return g, true
 }
 
-func (t *table) make(key registry.Key, invalid bool) *Guard {
-	g := &Guard{key: key, rt: t.rt, invalid: invalid, refused: newRefusals(), created: time.Now()}
+// standIn is the guard that stands in for those that cannot be held, made when first needed. Under mu.
+func (t *table) standIn(at **Guard, key registry.Key) *Guard {
+	if *at == nil {
+		*at = t.make(key)
+	}
+	return *at
+}
+
+func (t *table) make(key registry.Key) *Guard {
+	g := &Guard{key: key, rt: t.rt, refused: newRefusals(), created: time.Now()}
 	g.self = g
 	t.plan(g)
 	return g
 }
 
-// dropPause is how long a table in which all guards were busy is not searched again.
-const dropPause = 100 * time.Millisecond
-
-// drop lets go of a sixteenth of the undeclared guards, those idle the longest. False: all are busy. Under mu.
-func (t *table) drop() bool {
-	now := time.Now()
-	if d := now.Sub(t.allBusy); d >= 0 && d < dropPause {
-		return false
-	}
-	type idle struct {
-		g     *Guard
-		since time.Duration
-	}
-	var list []idle
-	t.byKey.Range(func(_, v any) bool {
-		g := v.(*Guard)
-		if g.declared {
-			return true
-		}
-		if ok, since := g.plan.Load().bulkhead.Idle(); ok {
-			list = append(list, idle{g, min(since, now.Sub(g.created))})
-		}
-		return true
-	})
-	slices.SortFunc(list, func(a, b idle) int { return cmp.Compare(b.since, a.since) })
-	list = list[:min(len(list), max(1, t.rt.opts.maxKeys/16))]
-	gone := make(map[*Guard]bool, len(list))
-	for _, x := range list {
-		t.forget(x.g)
-		gone[x.g] = true
-	}
-	for i := range t.front {
-		if g := t.front[i].Load(); gone[g] {
-			t.front[i].CompareAndSwap(g, nil)
-		}
-	}
-	if len(list) == 0 {
-		t.allBusy = now
-	}
-	return len(list) > 0
-}
-
-// forget keeps a guard only for those who hold it. Under mu.
-func (t *table) forget(g *Guard) {
-	t.byKey.Delete(g.key)
-	t.undeclared--
-	p := weak.Make(g)
-	t.weak[g.key] = p
-	runtime.AddCleanup(g, func(key registry.Key) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.weak[key] == p {
-			delete(t.weak, key)
-		}
-	}, g.key)
-}
-
-// plan makes a guard's first plan, or a new one after its spec was replaced. Under mu.
-func (t *table) plan(g *Guard) {
-	spec, _ := t.rt.reg.Lookup(g.key)
-	old := g.plan.Load()
-	p := &plan{spec: spec, inject: t.rt.opts.injector, invalid: g.invalid, bulkhead: &g.own}
-	p.loose = bulkhead.Demand{Weight: 1, Level: p.level(nil)}
-	if spec.Group != "" {
-		p.loose.Owner = &g.self
-		p.bulkhead = t.group(spec)
-	}
-	p.scoped = p.loose
-	p.scoped.Scoped = true
-	if old == nil {
-		t.open(&g.own, g.key, spec, g.self)
-	}
-	g.plan.Store(p)
-	g.direct.Store(p.direct())
-	if old != nil && bulkheadConfig(old.spec) != bulkheadConfig(spec) {
-		if err := p.bulkhead.Configure(bulkheadConfig(spec)); err != nil {
-			panic(err) // not reached: the registry's ranges lie within the bulkhead's
-		}
-	}
-}
-
-// replan follows a replaced spec, and tells of it.
-func (t *table) replan(g *Guard) {
-	t.mu.Lock()
-	old := g.plan.Load()
-	t.plan(g)
-	spec, declared := t.rt.reg.Lookup(g.key)
-	if held, ok := t.byKey.Load(g.key); ok && held == g && declared != g.declared {
-		g.declared = declared
-		if declared {
-			t.undeclared--
-		} else {
-			t.undeclared++
-		}
-	}
-	t.mu.Unlock()
-	if old.spec != spec {
-		e := g.event(EventSpec)
-		e.Spec = spec
-		t.rt.hub.publish(e)
-	}
-}
-
-// group is the bulkhead that the keys of a group share. Under mu.
-func (t *table) group(spec registry.Spec) *bulkhead.Bulkhead {
-	b := t.rt.groups[spec.Group]
-	if b == nil {
-		b = new(bulkhead.Bulkhead)
-		t.open(b, registry.Key(spec.Group), spec, nil)
-		t.rt.groups[spec.Group] = b
-	}
-	return b
-}
-
-func (t *table) open(b *bulkhead.Bulkhead, name registry.Key, spec registry.Spec, owner any) {
-	cfg := bulkheadConfig(spec)
-	cfg.Owner, cfg.Memory, cfg.Reported = owner, t.rt.opts.memory, &t.rt.reported
-	if t.rt.opts.expander != nil {
-		cfg.Expander = t.rt.opts.expander(name)
-	}
-	if err := b.Init(cfg); err != nil {
-		panic(err) // not reached: the registry's ranges lie within the bulkhead's
-	}
-	if t.rt.closed.Load() {
-		b.Close()
-	}
-}
-
-// each calls f for every guard that is held, and those that stand in for others, outside of the table's lock.
+// each calls f for every guard that is held by the table or by somebody else, outside of the table's lock. The list is made
+// under it, since a guard can move from the one to the other.
 func (t *table) each(f func(*Guard)) {
-	t.byKey.Range(func(_, v any) bool { f(v.(*Guard)); return true })
 	t.mu.Lock()
-	extra := []*Guard{t.overflow, t.invalid}
+	list := make([]*Guard, 0, t.undeclared+len(t.weak)+2)
+	list = append(list, t.overflow, t.invalid)
+	t.byKey.Range(func(_, v any) bool { list = append(list, v.(*Guard)); return true })
 	for _, p := range t.weak {
-		extra = append(extra, p.Value())
+		list = append(list, p.Value())
 	}
 	t.mu.Unlock()
-	for _, g := range extra {
+	for _, g := range list {
 		if g != nil {
 			f(g)
 		}
@@ -270,7 +165,7 @@ func (t *table) close() {
 	t.mu.Lock()
 	t.rt.closed.Store(true)
 	t.mu.Unlock()
-	t.each(func(g *Guard) { g.plan.Load().bulkhead.Close() })
+	t.eachBulkhead(func(_ registry.Key, b *bulkhead.Bulkhead) { b.Close() })
 }
 
 // tellOverflow tells of calls that shared the overflow guard, at most once a minute.
@@ -285,10 +180,4 @@ func (t *table) tellOverflow() {
 	e := g.event(EventKeysFull)
 	e.Count = t.shared.Swap(0)
 	t.rt.hub.publish(e)
-}
-
-func ours(function string) bool {
-	return strings.HasPrefix(function, "github.com/spillway-go/spillway/guard.") ||
-		strings.HasPrefix(function, "github.com/spillway-go/spillway/bulkhead.") ||
-		strings.HasPrefix(function, "github.com/spillway-go/spillway/httpguard.")
 }

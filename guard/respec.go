@@ -1,0 +1,146 @@
+package guard
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spillway-go/spillway/bulkhead"
+	"github.com/spillway-go/spillway/registry"
+)
+
+// defaultKey stands for all undeclared keys in the event of a new default spec.
+const defaultKey registry.Key = "(default)"
+
+// respec carries changed specs to the guards. Nil: the default spec changed.
+func (rt *Runtime) respec(changed []registry.Key) {
+	t := &rt.table
+	if changed != nil {
+		for _, key := range changed {
+			if g := t.find(key); g != nil && t.replan(g) {
+				e := g.event(EventSpec)
+				e.Spec = g.plan.Load().spec
+				rt.hub.publish(e)
+			}
+		}
+		t.trim()
+		return
+	}
+	t.each(func(g *Guard) { t.replan(g) }) // one event for all of them: there can be thousands
+	e := Event{Time: time.Now(), Kind: EventSpec, Key: defaultKey}
+	e.Spec, _ = rt.reg.Lookup("") // no key can be empty
+	rt.hub.publish(e)
+}
+
+// replan follows a replaced spec. It reports whether the spec is another one.
+func (t *table) replan(g *Guard) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old := g.plan.Load()
+	declared := t.plan(g)
+	switch _, held := t.byKey.Load(g.key); {
+	case g == t.invalid || g == t.overflow:
+	case !held && declared:
+		t.hold(g, true)
+	case held && declared != g.declared:
+		g.declared = declared
+		if declared {
+			t.undeclared--
+		} else {
+			t.undeclared++
+		}
+	}
+	return g.plan.Load().spec != old.spec
+}
+
+// plan makes a guard's first plan, or a new one after its spec was replaced, and reports whether the key is declared. The bulkhead
+// changes first, so that a call that sees the new plan sees all of it. Under mu.
+func (t *table) plan(g *Guard) (declared bool) {
+	spec, declared := t.rt.reg.Lookup(g.key)
+	cfg := bulkheadConfig(spec)
+	if g.plan.Load() == nil {
+		t.open(&g.own, g.key, cfg, g.self)
+		g.settings = cfg
+	}
+	t.regroup(g, spec.Group, cfg)
+	p := &plan{spec: spec, inject: t.rt.opts.injector, invalid: g.key == invalidKey, bulkhead: &g.own}
+	p.loose = bulkhead.Demand{Weight: 1, Level: p.level(nil), Longest: longestWait(spec)}
+	settings := &g.settings
+	if g.group != nil {
+		p.bulkhead, settings = &g.group.bulkhead, &g.group.settings
+		p.loose.Owner = &g.self
+	}
+	p.scoped = p.loose
+	p.scoped.Scoped = true
+	if *settings != cfg {
+		*settings = cfg
+		if err := p.bulkhead.Configure(cfg); err != nil {
+			panic(err) // not reached: the registry's ranges lie within the bulkhead's
+		}
+	}
+	g.plan.Store(p)
+	g.direct.Store(p.direct())
+	return declared
+}
+
+// group is the bound that several keys share.
+type group struct {
+	bulkhead bulkhead.Bulkhead
+	name     string
+	settings bulkhead.Config
+	members  int // guards
+}
+
+// regroup takes a guard out of its group, or none, and into another. A group that nobody is in goes when its last call has left:
+// until then a member that comes back must find what is in flight. Under mu.
+func (t *table) regroup(g *Guard, name string, cfg bulkhead.Config) {
+	if g.group != nil {
+		if g.group.name == name {
+			return
+		}
+		g.group.members--
+		g.group = nil
+	}
+	if name != "" {
+		if t.groups[name] == nil {
+			t.groups[name] = &group{name: name, settings: cfg}
+			t.open(&t.groups[name].bulkhead, registry.Key(name), cfg, nil)
+		}
+		g.group = t.groups[name]
+		g.group.members++
+	}
+	maps.DeleteFunc(t.groups, func(_ string, x *group) bool {
+		if x.members > 0 {
+			return false
+		}
+		idle, _ := x.bulkhead.Idle()
+		if idle {
+			t.rt.tell(registry.Key(x.name), &x.bulkhead)
+		}
+		return idle
+	})
+}
+
+func (t *table) open(b *bulkhead.Bulkhead, name registry.Key, cfg bulkhead.Config, owner any) {
+	cfg.Owner, cfg.Memory, cfg.Reported = owner, t.rt.opts.memory, &t.rt.reported
+	if t.rt.opts.expander != nil {
+		cfg.Expander = &expander{name: name, ask: t.rt.opts.expander}
+	}
+	if err := b.Init(cfg); err != nil {
+		panic(err) // not reached: the registry's ranges lie within the bulkhead's
+	}
+	if t.rt.closed.Load() {
+		b.Close()
+	}
+}
+
+// eachBulkhead calls f for every bulkhead, with its key or the name of its group, outside of the table's lock.
+func (t *table) eachBulkhead(f func(registry.Key, *bulkhead.Bulkhead)) {
+	t.each(func(g *Guard) { f(g.key, &g.own) })
+	t.mu.Lock()
+	groups := slices.Collect(maps.Values(t.groups))
+	t.mu.Unlock()
+	for _, x := range groups {
+		f(registry.Key(x.name), &x.bulkhead)
+	}
+}
