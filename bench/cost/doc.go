@@ -1,6 +1,6 @@
 // Command cost measures what guarding a call costs, beside other ways to guard one, all in one run and taking turns.
 //
-//	go run ./cost               the table as Markdown, and its picture in ../docs/img (about a minute)
+//	go run ./cost               the table as Markdown, and its picture in ../docs/img (a minute and a half)
 //	go run ./cost -quick        a few seconds, no picture: to see that it works
 //	go run ./cost -match hystrix,spillway
 //	go run ./cost -check        exit status 1 when a target is missed

@@ -13,13 +13,15 @@ import (
 // How long a batch lasts: short enough that A and B meet the same weather, long enough that the two readings of the clock
 // around it are nothing. With many goroutines it must also outlast their start.
 //
-// A row that leaves garbage needs a batch in which this is collected, about 4 MB of it. In shorter ones a collection is a
-// rare event that a median does not see, and allocating looks free: with 384 bytes a call, a quarter less than it costs.
+// A row that leaves garbage needs rounds in which this is collected; the heap here grows by about 8 MB before it is. In
+// shorter ones a collection is a rare event that a median does not see, and allocating looks free: a call with 384 bytes looks
+// a quarter cheaper than it is.
 const (
 	serialBatch   = 200 * time.Microsecond
 	parallelBatch = 3 * time.Millisecond
-	garbageBatch  = 8 * time.Millisecond
-	garbageEvery  = 10 // takes part in every tenth serial round, not to take all day
+	garbageBatch  = 12 * time.Millisecond
+	garbageEvery  = 10 // takes part in every tenth round, not to take all day
+	parallelRatio = 10 // serial rounds for one of several goroutines
 	allocCalls    = 2000
 )
 
@@ -85,8 +87,12 @@ func (s *subject) side(goroutines int, batch time.Duration) paired.Side {
 func pair(name string, a, b *subject, goroutines int) *paired.Pair {
 	batch := max(a.batch(goroutines), b.batch(goroutines))
 	p := &paired.Pair{Name: name, A: a.side(goroutines, batch), B: b.side(goroutines, batch)}
-	if goroutines == 1 && batch == garbageBatch {
+	switch {
+	case batch < garbageBatch:
+	case goroutines == 1:
 		p.Every = garbageEvery
+	default:
+		p.Every = 2
 	}
 	return p
 }
@@ -121,7 +127,7 @@ func measure(ctx context.Context, rows []contender.Contender, rounds int, progre
 	for _, g := range goroutines {
 		n := rounds
 		if g > 1 {
-			n = max(rounds/10, 3)
+			n = max(rounds/parallelRatio, 3)
 		}
 		if err := r.stage(ctx, subjects, byName, g, n, progress); err != nil {
 			return nil, err

@@ -24,7 +24,7 @@ func live() float64 {
 }
 
 // perKey returns the mean memory of a key after one call, with inFlight calls in flight, and after these have left. The
-// goroutines of the calls are started before the first figure and wait, so that they are in none of them.
+// goroutines of the calls are started before the first figure and end after the last, so that they are in none of them.
 func perKey(keys int) (idle, active, after float64, err error) {
 	rt, err := guard.NewRuntime(nil)
 	if err != nil {
@@ -42,12 +42,13 @@ func perKey(keys int) (idle, active, after float64, err error) {
 	guards := make([]*guard.Guard, keys)
 	failed := make([]error, keys*inFlight)
 	var (
-		enter, leave    = make(chan struct{}), make(chan struct{})
-		inside, outside sync.WaitGroup
+		enter, leave, end      = make(chan struct{}), make(chan struct{}), make(chan struct{})
+		inside, outside, ended sync.WaitGroup
 	)
 	inside.Add(keys * inFlight)
+	outside.Add(keys * inFlight)
 	for i := range failed {
-		outside.Go(func() {
+		ended.Go(func() {
 			<-enter
 			pass, err := guards[i/inFlight].Enter(context.Background())
 			failed[i] = err
@@ -55,6 +56,8 @@ func perKey(keys int) (idle, active, after float64, err error) {
 			<-leave
 			pass.Record(nil)
 			pass.Exit()
+			outside.Done()
+			<-end
 		})
 	}
 
@@ -70,6 +73,8 @@ func perKey(keys int) (idle, active, after float64, err error) {
 	close(leave)
 	outside.Wait()
 	after = (live() - empty) / float64(keys)
+	close(end)
+	ended.Wait()
 	runtime.KeepAlive(guards)
 	return idle, active, after, errors.Join(err, errors.Join(failed...))
 }

@@ -75,17 +75,21 @@ func TestBoundsHold(t *testing.T) {
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			loop := c.Setup(t.Cleanup)
+			bound := limit
+			if c.Module == hystrixGo {
+				bound = hystrixLimit
+			}
 			var entered, left sync.WaitGroup
 			release := make(chan struct{})
-			for range limit {
+			for range bound {
 				entered.Add(1)
 				left.Go(func() {
 					loop(1, func() error { entered.Done(); <-release; return nil })
 				})
 			}
-			entered.Wait() // hangs when fewer than limit fit at once
+			entered.Wait() // hangs when fewer fit at once
 			if got := loop(10, func() error { return nil }); got != 0 {
-				t.Errorf("with %d calls inside, %d more were admitted", limit, got)
+				t.Errorf("with %d calls inside, %d more were admitted", bound, got)
 			}
 			close(release)
 			left.Wait()
