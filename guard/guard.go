@@ -182,6 +182,9 @@ func (g *Guard) enterBulkhead(ctx context.Context, p *plan, end time.Time, d *bu
 	w.Level = p.level(ctx)
 	t, answer := b.TakeSlow(ctx, &w)
 	if answer == bulkhead.Taken {
+		if time.Until(end) > p.spec.Timeout-time.Millisecond {
+			end = time.Time{} // it did not wait, and a floor as high as the timeout means those that do
+		}
 		if reason := p.remaining(ctx, end); reason != ReasonNone { // the wait took what was left
 			if t.Scoped() {
 				b.Give(t)
