@@ -51,7 +51,9 @@ type Bulkhead struct {
 	mu       sync.Mutex
 	settings Config
 	room     room
-	quietEnd int64 // no entry can be evicted, nor is a collection worth asking for, before this time
+	// No call of quietWeight or more can evict, nor is a collection worth asking for, before quietEnd.
+	quietEnd    int64
+	quietWeight int
 
 	growing sync.Mutex // guards the replacement of table
 	reports reports
@@ -97,8 +99,8 @@ const (
 
 // Demand is what a call asks for.
 type Demand struct {
-	Weight int // places, at least 1
-	Level  int // priority, 0 (first) to Levels-1
+	Weight int // places; less than 1 counts as 1
+	Level  int // priority, 0 (first) to Levels-1; what lies outside counts as the nearest of these
 	// Scoped: the place is given back on the same goroutine before the function that took it returns, by a
 	// deferred call. Only then can a call of the same goroutine be known to be nested in it.
 	Scoped bool
@@ -147,8 +149,7 @@ func (b *Bulkhead) take(kind uint64) (Ticket, Outcome) {
 //go:noinline
 func (b *Bulkhead) settle(id, state, was uint64, home *slot) (Ticket, Outcome) {
 	if state&scoped != 0 && holdsScoped(was) && home.goroutine.Load() == id {
-		b.touches.Add(1)
-		b.leave(state, 1)
+		b.release(1)
 		return Ticket{}, Nested
 	}
 	return Ticket{b.claim(id, state), state}, Taken
@@ -167,10 +168,15 @@ func (b *Bulkhead) admit(weight int) (uint64, bool) {
 	}
 }
 
-// TakeSlow is the rest of Take, in this order: a free place; a nested call; a larger bound; a stuck call's place; the waiting
+// TakeSlow is the rest of Take, in this order: a nested call; a free place; a larger bound; a stuck call's place; the waiting
 // room. ctx may be nil; it is only looked at while waiting. The ticket of a demand that is not scoped must go to Hold at
 // once.
 func (b *Bulkhead) TakeSlow(ctx context.Context, d *Demand) (Ticket, Outcome) {
+	if d.Weight < 1 || uint(d.Level) >= Levels {
+		mended := *d
+		mended.Weight, mended.Level = max(1, d.Weight), max(0, min(d.Level, Levels-1))
+		d = &mended
+	}
 	if d.Scoped && b.runsHere() {
 		return Ticket{}, Nested
 	}
@@ -185,7 +191,7 @@ func (b *Bulkhead) TakeSlow(ctx context.Context, d *Demand) (Ticket, Outcome) {
 		return b.entry(word, t, d), Taken
 	}
 	b.expand(t)
-	tight := b.memory != nil && b.memory.MemoryTight()
+	tight := b.tight()
 
 	b.lock()
 	if b.closed.Load() {
@@ -206,11 +212,13 @@ func (b *Bulkhead) TakeSlow(ctx context.Context, d *Demand) (Ticket, Outcome) {
 		return Ticket{}, Full
 	}
 	longest := b.settings.Wait
-	b.mu.Unlock()
 	if d.Longest > 0 {
 		longest = min(longest, d.Longest)
 	}
-	word, out := b.await(ctx, w, t, longest)
+	end := t + int64(longest)
+	nap := b.nap(w, t, end)
+	b.mu.Unlock()
+	word, out := b.await(ctx, w, nap, end)
 	if out != Taken {
 		return Ticket{}, out
 	}
@@ -240,10 +248,12 @@ func (b *Bulkhead) entry(word uint64, t int64, d *Demand) Ticket {
 	return Ticket{s, st}
 }
 
+func (b *Bulkhead) tight() bool { return b.memory != nil && b.memory.MemoryTight() }
+
 // admitOrEvict runs under mu. Whoever waits at the call's level or above goes first.
 func (b *Bulkhead) admitOrEvict(t int64, d *Demand, tight bool) (uint64, bool) {
-	b.serve(t)
-	if b.room.ahead(d.Level) {
+	b.relieve(t, tight)
+	if w := b.next(); w != nil && w.level <= d.Level {
 		return 0, false
 	}
 	if word, ok := b.admitLocked(d.Weight); ok {
@@ -287,8 +297,8 @@ func (b *Bulkhead) regate() {
 
 // touch makes every compare-and-swap fail that was prepared against an older gate. Under mu.
 func (b *Bulkhead) touch() {
-	b.touches.Add(1)
 	b.word.Add(seqOne)
+	b.touches.Add(1)
 }
 
 // lock takes mu and settles what a cleanup, which must not wait for it, left behind.
@@ -296,8 +306,7 @@ func (b *Bulkhead) lock() {
 	b.mu.Lock()
 	if n := b.lostWeight.Swap(0); n != 0 {
 		b.detached.Add(-n)
-		b.unquiet()
-		b.regate()
+		b.changed()
 	}
 }
 

@@ -50,7 +50,7 @@ func reclaim(w where) {
 			continue // evicted at this very instant
 		}
 		weight, id := s.weight(st), st&identity
-		b.report(Lost, s, st, weight)
+		b.file(b.describe(Lost, s, st, weight))
 		s.state.Store(id)
 		if st&kindMask == kindBusy {
 			b.word.Add(-uint64(weight))
@@ -115,7 +115,8 @@ type reports struct {
 	dropped uint64
 }
 
-func (b *Bulkhead) report(kind ReportKind, s *slot, st uint64, weight int) {
+// describe makes the report about an entry. It is true if the slot still holds that entry afterwards.
+func (b *Bulkhead) describe(kind ReportKind, s *slot, st uint64, weight int) Report {
 	r := Report{Kind: kind, Goroutine: s.goroutine.Load(), Age: max(0, age(st, now())), Weight: weight, Owner: b.owner}
 	if x := s.extra.Load(); x != nil {
 		if x.sited.Load() == st&identity {
@@ -129,6 +130,10 @@ func (b *Bulkhead) report(kind ReportKind, s *slot, st uint64, weight int) {
 			r.Owner = *o
 		}
 	}
+	return r
+}
+
+func (b *Bulkhead) file(r Report) {
 	b.reports.mu.Lock()
 	if len(b.reports.list) < maxReports {
 		b.reports.list = append(b.reports.list, r)

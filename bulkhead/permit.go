@@ -2,6 +2,7 @@ package bulkhead
 
 import (
 	"context"
+	"runtime"
 	"time"
 )
 
@@ -73,9 +74,22 @@ func (b *Bulkhead) leave(state uint64, weight int) {
 func (b *Bulkhead) left(state uint64) {
 	t := now()
 	b.observe(age(state, t))
+	b.handOver(t)
+}
+
+func (b *Bulkhead) handOver(t int64) {
 	b.lock()
 	b.serve(t)
 	b.mu.Unlock()
+}
+
+// release returns places that were taken and never used: no admission, and no service whose time says anything.
+func (b *Bulkhead) release(weight int) {
+	b.touches.Add(1)
+	b.word.Add(-uint64(weight))
+	if b.waiting.Load() != 0 {
+		b.handOver(now())
+	}
 }
 
 func (b *Bulkhead) leaveDetached(weight int) {
@@ -126,6 +140,7 @@ func (b *Bulkhead) Hold(t Ticket) Permit {
 		s.note(id)
 	}
 	s.state.Store(id | kindBusy)
+	runtime.KeepAlive(tok) // lost before that, it would be found in a place that nobody may touch
 	return Permit{tok, id}
 }
 
@@ -164,10 +179,18 @@ func (p Permit) exit() bool {
 	return true
 }
 
-// Pin keeps the place from being evicted however old it grows: for a stream, whose age says nothing.
+// Pin keeps the place from being evicted however old it grows: for a stream, whose age says nothing. After Exit or an
+// eviction it changes nothing.
 func (p Permit) Pin() {
-	if p.token != nil {
-		p.token.slot.needExtra().pinned.Store(p.state & identity)
+	if p.token == nil {
+		return
+	}
+	s, id := p.token.slot, p.state&identity
+	x := s.needExtra()
+	for was := x.pinned.Load(); s.state.Load() == id|kindBusy; was = x.pinned.Load() {
+		if x.pinned.CompareAndSwap(was, id) {
+			return
+		}
 	}
 }
 
@@ -200,14 +223,22 @@ func (p Permit) Ticket() Ticket {
 }
 
 // Age is the time since the place was taken, exact to 256 ns.
-func (p Permit) Age() time.Duration { return age(p.state, now()) }
+func (p Permit) Age() time.Duration {
+	if p.token == nil {
+		return 0
+	}
+	return age(p.state, now())
+}
 
 // Enter takes a place, waiting for it as configured. The error is ErrFull, ErrClosed, or the context's when it
 // ended before or while the call waited.
 func (b *Bulkhead) Enter(ctx context.Context) (Permit, error) {
 	if ctx.Err() == nil {
-		if t, out := b.TakeLoose(); out == Taken {
+		switch t, out := b.TakeLoose(); out {
+		case Taken:
 			return b.Hold(t), nil
+		case Full:
+			return Permit{}, ErrFull
 		}
 	}
 	return b.EnterN(ctx, 1, 1)

@@ -12,7 +12,11 @@ import (
 // latency: then the newest is next and whoever has waited longer than the allowance is refused, until an
 // interval passes in which nobody had to be, or the room empties. The allowance is twice the mean service time
 // within 5..50 ms, the interval twenty times that mean within 100..500 ms (the thresholds of CoDel, which is
-// 5 and 100 ms for a link, scaled to the service).
+// 5 and 100 ms for a link, scaled to the service). All of this is looked at when somebody comes, leaves or gives up, and
+// by each waiter every pollEvery.
+//
+// A heavy waiter whose turn it is keeps it until enough places are free. One that outweighs the bound in force is passed
+// over until the bound has grown, since no place that is given back could let it in.
 type room struct {
 	levels   [Levels]list
 	turn     [Levels]*waiter // a heavy waiter whose turn it is; nobody of its level overtakes it
@@ -73,6 +77,23 @@ func (b *Bulkhead) enqueue(t int64, d *Demand) *waiter {
 	return w
 }
 
+// next is the waiter whose turn it is. Under mu.
+func (b *Bulkhead) next() *waiter { return b.room.first(b.effective(), b.ceiling.Load()) }
+
+// relieve is serve, and gives those whose turn it then is the places of stuck calls. Under mu.
+func (b *Bulkhead) relieve(t int64, tight bool) {
+	b.serve(t)
+	for w := b.next(); w != nil; w = b.next() {
+		word, ok := b.evict(t, w.weight, tight)
+		if !ok {
+			return
+		}
+		b.room.answer(w, word, Taken)
+		b.tidy()
+		b.serve(t) // more may have come free than were needed
+	}
+}
+
 // serve admits as many waiting calls as fit, in order. Under mu.
 func (b *Bulkhead) serve(t int64) {
 	r := &b.room
@@ -80,7 +101,7 @@ func (b *Bulkhead) serve(t int64) {
 		return
 	}
 	r.judge(t, b.service.Load())
-	for w := r.first(); w != nil; w = r.first() {
+	for w := b.next(); w != nil; w = b.next() {
 		if int64(w.weight) > b.ceiling.Load() {
 			r.answer(w, 0, TooHeavy)
 			continue
@@ -94,11 +115,16 @@ func (b *Bulkhead) serve(t int64) {
 		}
 		r.answer(w, word, Taken)
 	}
-	if r.count == 0 {
-		r.standing = false
+	b.tidy()
+}
+
+// tidy follows every departure from the room. Under mu.
+func (b *Bulkhead) tidy() {
+	if b.room.count == 0 {
+		b.room.standing = false
 		b.regate()
 	}
-	b.waiting.Store(int64(r.count))
+	b.waiting.Store(int64(b.room.count))
 }
 
 // judge decides whether overload stands, and while it does refuses those who have waited too long.
@@ -136,30 +162,29 @@ func (r *room) oldest(t int64) int64 {
 	return t
 }
 
-// first is the waiter whose turn it is.
-func (r *room) first() *waiter {
+// first is the waiter whose turn it is: to get a place, or, above the ceiling, to be told that it never will.
+func (r *room) first(bound, ceiling int64) *waiter {
+	passed := func(w *waiter) bool { return int64(w.weight) > bound && int64(w.weight) <= ceiling }
 	for l := range r.levels {
-		switch {
-		case r.turn[l] != nil:
-			return r.turn[l]
-		case r.levels[l].front == nil:
-		case r.standing:
-			return r.levels[l].back
-		default:
-			return r.levels[l].front
+		if w := r.turn[l]; w != nil && !passed(w) {
+			return w
+		}
+		w := r.levels[l].front
+		if r.standing {
+			w = r.levels[l].back
+		}
+		for w != nil && passed(w) {
+			if r.standing {
+				w = w.prev
+			} else {
+				w = w.next
+			}
+		}
+		if w != nil {
+			return w
 		}
 	}
 	return nil
-}
-
-// ahead reports whether somebody of this level or a higher one waits.
-func (r *room) ahead(level int) bool {
-	for _, l := range r.levels[:level+1] {
-		if l.front != nil {
-			return true
-		}
-	}
-	return false
 }
 
 func (r *room) push(w *waiter) {
@@ -208,51 +233,65 @@ func (r *room) dismiss(out Outcome) {
 	}
 }
 
-// pollEvery bounds how late a waiter notices a place that was freed by the garbage collector, which cannot wake anybody.
+// pollEvery bounds how late a waiter notices what nobody wakes it for: a place that was freed by the garbage collector or
+// became stale.
 const pollEvery = 250 * time.Millisecond
 
-// await waits for the answer, the end of the context, or the longest wait.
-func (b *Bulkhead) await(ctx context.Context, w *waiter, t int64, longest time.Duration) (uint64, Outcome) {
+// nap is how long a waiter sleeps before it looks for itself. Under mu.
+func (b *Bulkhead) nap(w *waiter, t, end int64) time.Duration {
+	d := min(end-t, int64(pollEvery))
+	if stale := b.quietEnd + 2<<unitShift - t; b.settings.Expand > 1 && stale > 0 && stale < d && b.next() == w {
+		d = stale
+	}
+	return time.Duration(d)
+}
+
+// await waits for the answer, the end of the context, or the end of the wait.
+func (b *Bulkhead) await(ctx context.Context, w *waiter, nap time.Duration, end int64) (uint64, Outcome) {
 	var done <-chan struct{}
 	if ctx != nil {
 		done = ctx.Done()
 	}
-	end := t + int64(longest)
-	timer := time.NewTimer(min(longest, pollEvery))
+	timer := time.NewTimer(nap)
 	defer timer.Stop()
 	for {
-		out := Full
+		out, tight := Full, false
 		select {
 		case <-w.ready:
-			return w.word, w.outcome
+			return b.accept(ctx, w)
 		case <-done:
 			out = Ended
 		case <-timer.C:
-			if rest := end - now(); rest > 0 {
-				b.lock()
-				b.serve(now())
+			tight = b.tight()
+		}
+		b.lock()
+		t := now()
+		if out == Full {
+			b.relieve(t, tight)
+			if w.queued && t < end {
+				timer.Reset(b.nap(w, t, end))
 				b.mu.Unlock()
-				timer.Reset(min(time.Duration(rest), pollEvery))
 				continue
 			}
 		}
-		b.lock()
 		if w.queued {
 			b.room.remove(w)
-			b.regate()
-			b.serve(now()) // it may have stood in a lighter one's way
+			b.tidy()
+			b.serve(t) // it may have stood in a lighter one's way
 			b.mu.Unlock()
 			return 0, out
 		}
 		b.mu.Unlock()
 		<-w.ready // answered at the same instant
-		if out == Ended && w.outcome == Taken {
-			b.word.Add(-uint64(w.weight))
-			b.lock()
-			b.serve(now())
-			b.mu.Unlock()
-			return 0, Ended
-		}
-		return w.word, w.outcome
+		return b.accept(ctx, w)
 	}
+}
+
+// accept takes a waiter's answer. A place for a call that was cancelled at the same instant goes to the next.
+func (b *Bulkhead) accept(ctx context.Context, w *waiter) (uint64, Outcome) {
+	if w.outcome == Taken && ctx != nil && ctx.Err() != nil {
+		b.release(w.weight)
+		return 0, Ended
+	}
+	return w.word, w.outcome
 }

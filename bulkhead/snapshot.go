@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Snapshot is a bulkhead at one moment. Taking it stops no call, so that its figures can be a few calls apart.
+// Snapshot is a bulkhead at one moment. Taking it stops no call that finds a place, so that Oldest and Admitted can be a few
+// calls apart from the rest.
 type Snapshot struct {
 	Limit    int // N as configured
 	Bound    int // in force
@@ -31,17 +32,21 @@ type Entry struct {
 
 // Snapshot returns the figures of this moment, in time proportional to the slots (some two per call of the peak).
 func (b *Bulkhead) Snapshot() Snapshot {
-	t := now()
+	b.lock()
+	t, touches := now(), b.touches.Load() // before the word: each belongs to a number that was given out
+	word := b.word.Load()
 	s := Snapshot{
-		Limit:   int(b.limit.Load()),
-		Bound:   int(b.bound.Load()),
-		Max:     int(b.ceiling.Load()),
-		Waiting: int(b.waiting.Load()),
-		Lost:    b.lost.Load(),
-		Evicted: b.evicted.Load(),
+		Limit:    int(b.limit.Load()),
+		Bound:    int(b.bound.Load()),
+		Max:      int(b.ceiling.Load()),
+		InFlight: int(word & liveMask),
+		Detached: int(b.detached.Load() - b.lostWeight.Load()),
+		Waiting:  b.room.count,
+		Admitted: word>>liveBits - touches,
+		Lost:     b.lost.Load(),
+		Evicted:  b.evicted.Load(),
 	}
-	s.InFlight, s.Detached = b.held()
-	s.Admitted = b.word.Load()>>liveBits - b.touches.Load()
+	b.mu.Unlock()
 	b.entries(func(_ *slot, st uint64) bool {
 		if st&kindMask == kindBusy {
 			s.Oldest = max(s.Oldest, age(st, t))
@@ -49,17 +54,6 @@ func (b *Bulkhead) Snapshot() Snapshot {
 		return true
 	})
 	return s
-}
-
-// held reads live and detached so that a place on its way from the one to the other is not counted twice.
-func (b *Bulkhead) held() (live, detached int) {
-	for {
-		d := b.detached.Load()
-		l := int(b.word.Load() & liveMask)
-		if b.detached.Load() == d {
-			return l, int(d - b.lostWeight.Load())
-		}
-	}
 }
 
 // InFlight is the number of places taken by live calls.
@@ -73,7 +67,9 @@ func (b *Bulkhead) Bound() int { return int(b.bound.Load()) }
 
 // Idle reports whether nothing is in flight, detached or waiting, and how long ago the last call started.
 func (b *Bulkhead) Idle() (idle bool, since time.Duration) {
-	live, detached := b.held()
+	b.lock()
+	idle = b.word.Load()&liveMask == 0 && b.detached.Load() == b.lostWeight.Load() && b.room.count == 0
+	b.mu.Unlock()
 	t := now()
 	since = startMask << unitShift
 	for tab := b.table.Load(); tab != nil; tab = tab.prev {
@@ -83,7 +79,7 @@ func (b *Bulkhead) Idle() (idle bool, since time.Duration) {
 			}
 		}
 	}
-	return live == 0 && detached == 0 && b.waiting.Load() == 0, since
+	return idle, since
 }
 
 // Entries lists the calls in flight, oldest first.
