@@ -21,14 +21,12 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "\ncost: interrupted")
-		os.Exit(1)
-	case err != nil:
+	if ctx.Err() != nil {
+		err = errors.New("interrupted")
+	}
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "cost:", err)
 		os.Exit(1)
 	}
@@ -49,7 +47,7 @@ func parse(args []string, errw io.Writer) (options, error) {
 	var o options
 	fs := flag.NewFlagSet("cost", flag.ContinueOnError)
 	fs.SetOutput(errw)
-	fs.IntVar(&o.rounds, "rounds", 400, "rounds of every pair, A B B A each; a tenth of them for rows that allocate, and for 2 and 64 goroutines")
+	fs.IntVar(&o.rounds, "rounds", 400, "rounds of every pair, ABBA each; a tenth of them for rows that allocate, and for 2 and 64 goroutines")
 	fs.BoolVar(&o.quick, "quick", false, "30 rounds, and no picture unless -img is given")
 	fs.StringVar(&o.match, "match", "", "only rows whose name contains one of these, separated by commas; no picture unless -img is given")
 	fs.StringVar(&o.img, "img", "../docs/img", "folder for the picture, cost-light.svg and cost-dark.svg; empty for none")

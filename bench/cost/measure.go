@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spillway-go/spillway/bench/internal/contender"
@@ -101,8 +102,8 @@ func pair(name string, a, b *subject, goroutines int) *paired.Pair {
 func measure(ctx context.Context, rows []contender.Contender, rounds int, progress func(stage string, done, of int)) (*report, error) {
 	var undo []func()
 	defer func() {
-		for i := len(undo) - 1; i >= 0; i-- {
-			undo[i]()
+		for _, f := range slices.Backward(undo) {
+			f()
 		}
 	}()
 	var modules []string

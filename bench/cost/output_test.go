@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -51,13 +52,12 @@ func TestPictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range palettes {
-		f, err := os.Open(filepath.Join(dir, p.file))
+		b, err := os.ReadFile(filepath.Join(dir, p.file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer f.Close()
 		dots, texts := 0, ""
-		d := xml.NewDecoder(f)
+		d := xml.NewDecoder(bytes.NewReader(b))
 		for {
 			tok, err := d.Token()
 			if errors.Is(err, io.EOF) {

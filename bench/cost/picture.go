@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -69,7 +70,7 @@ func (c *canvas) text(class string, x, y float64, s string) {
 func (r *report) svg(p palette) []byte {
 	admitted, refused := r.drawn(false), r.drawn(true)
 	c := &canvas{}
-	c.least, c.most = axis(append(admitted[:len(admitted):len(admitted)], refused...))
+	c.least, c.most = axis(slices.Concat(admitted, refused))
 
 	const top = 108
 	height := top + rowHeight*(len(admitted)+len(refused)) + 80

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillway-go/spillway/bench/internal/paired"
 	"github.com/spillway-go/spillway/guard"
+	"github.com/spillway-go/spillway/httpguard"
 )
 
 // serverRole is the environment variable that makes this program the server of -http, in a process of its own, so that
@@ -30,15 +31,21 @@ func serve(in io.Reader, out io.Writer) {
 	}
 }
 
-func serveUntilEnd(in io.Reader, out io.Writer) error {
+func serveUntilEnd(in io.Reader, out io.Writer) (err error) {
 	rt, err := guard.NewRuntime(nil)
 	if err != nil {
 		return err
 	}
-	defer rt.Close()
+	defer func() { err = errors.Join(err, rt.Close()) }()
 	var addrs []string
+	var servers []*http.Server
+	defer func() {
+		for _, srv := range servers {
+			err = errors.Join(err, srv.Close())
+		}
+	}()
 	for _, rt := range []*guard.Runtime{nil, rt, nil} {
-		mux, err := helloMux(rt)
+		mux, err := helloMux(rt, httpguard.DefaultPrefix)
 		if err != nil {
 			return err
 		}
@@ -47,7 +54,7 @@ func serveUntilEnd(in io.Reader, out io.Writer) error {
 			return err
 		}
 		srv := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
-		defer srv.Close()
+		servers = append(servers, srv)
 		go func() { _ = srv.Serve(l) }() // returns when srv is closed
 		addrs = append(addrs, l.Addr().String())
 	}

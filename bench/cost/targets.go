@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -76,7 +77,7 @@ func (r *report) ratio(name string) (paired.Summary, bool) {
 // missed is the error of -check: nil when every target is met, else one sentence naming those that are not.
 func missed(vs []verdict) error {
 	if len(vs) == 0 {
-		return fmt.Errorf("nothing to check: no row that a target speaks of was measured")
+		return errors.New("nothing to check: no row that a target speaks of was measured")
 	}
 	var out []string
 	for _, v := range vs {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,13 +22,15 @@ const (
 	serverBatch = 30 * time.Millisecond // of the server's CPU time
 )
 
-// helloMux serves one route; with a runtime, guarded.
-func helloMux(rt *guard.Runtime) (*http.ServeMux, error) {
+var greeting = []byte(hello)
+
+// helloMux serves one route; with a runtime, guarded by a key of the given prefix.
+func helloMux(rt *guard.Runtime, prefix string) (*http.ServeMux, error) {
 	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, hello)
+		_, _ = w.Write(greeting)
 	})
 	if rt != nil {
-		mw, err := httpguard.New(httpguard.Config{Runtime: rt})
+		mw, err := httpguard.New(httpguard.Config{Runtime: rt, Prefix: prefix})
 		if err != nil {
 			return nil, err
 		}
@@ -93,11 +96,10 @@ type blank struct {
 	io.ReaderFrom
 }
 
-func (b *blank) Header() http.Header               { return b.header }
-func (b *blank) WriteHeader(int)                   {}
-func (b *blank) Flush()                            {}
-func (b *blank) Write(p []byte) (int, error)       { b.wrote += len(p); return len(p), nil }
-func (b *blank) WriteString(s string) (int, error) { b.wrote += len(s); return len(s), nil }
+func (b *blank) Header() http.Header         { return b.header }
+func (b *blank) WriteHeader(int)             {}
+func (b *blank) Flush()                      {}
+func (b *blank) Write(p []byte) (int, error) { b.wrote += len(p); return len(p), nil }
 
 // handlerLoop serves n requests with h and makes sure that each was answered in full. Their context can end, as that of a
 // server's request can.
@@ -120,37 +122,40 @@ func handlerLoop(ctx context.Context, h http.Handler) (func(n int) error, error)
 }
 
 // handlers measures the handler alone: no connection, no server.
-func (r *webReport) handlers(ctx context.Context, rounds int, progress func(string, int, int)) error {
+func (r *webReport) handlers(ctx context.Context, rounds int, progress func(string, int, int)) (err error) {
 	rt, err := guard.NewRuntime(nil)
 	if err != nil {
 		return err
 	}
-	defer rt.Close()
+	defer func() { err = errors.Join(err, rt.Close()) }()
 	requests, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var loops [3]func(int) error // unguarded, guarded, unguarded again
+	var runs [3][]paired.Run // unguarded, guarded, unguarded again
+	var allocs [3]float64
 	for i, rt := range []*guard.Runtime{nil, rt, nil} {
-		mux, err := helloMux(rt)
-		if err != nil {
-			return err
+		for j := range instances {
+			mux, err := helloMux(rt, fmt.Sprintf("http%d:", j))
+			if err != nil {
+				return err
+			}
+			loop, err := handlerLoop(requests, mux)
+			if err != nil {
+				return err
+			}
+			if allocs[i], _, err = paired.Allocs(allocCalls, loop); err != nil {
+				return err
+			}
+			runs[i] = append(runs[i], paired.Timed(loop))
 		}
-		if loops[i], err = handlerLoop(requests, mux); err != nil {
-			return err
-		}
 	}
-	if r.Handler.Allocs, _, err = paired.Allocs(allocCalls, loops[0]); err != nil {
-		return err
-	}
-	if r.Handler.GuardedAllocs, _, err = paired.Allocs(allocCalls, loops[1]); err != nil {
-		return err
-	}
+	r.Handler.Allocs, r.Handler.GuardedAllocs = allocs[0], allocs[1]
 	batch, every := serialBatch, 1
 	if max(r.Handler.Allocs, r.Handler.GuardedAllocs) >= 0.01 {
 		batch, every = garbageBatch, garbageEvery // as in pair
 	}
 	var sides [3]paired.Side
-	for i, loop := range loops {
-		sides[i] = paired.Size(batch, paired.Timed(loop))
+	for i := range sides {
+		sides[i] = paired.Size(batch, runs[i]...)
 	}
 	guarded := &paired.Pair{Name: "handler, guarded", A: sides[0], B: sides[1], Every: every}
 	again := &paired.Pair{Name: "handler, unguarded again", A: sides[0], B: sides[2], Every: every}
@@ -162,19 +167,25 @@ func (r *webReport) handlers(ctx context.Context, rounds int, progress func(stri
 }
 
 // servers measures the CPU time that a server in a process of its own spends on a request over loopback.
-func (r *webReport) servers(ctx context.Context, rounds int, progress func(string, int, int)) error {
+func (r *webReport) servers(ctx context.Context, rounds int, progress func(string, int, int)) (err error) {
 	p, err := startServer()
 	if err != nil {
 		return err
 	}
-	defer p.stop()
+	var clients []*client
+	defer func() {
+		for _, c := range clients {
+			c.close()
+		}
+		err = errors.Join(err, p.stop())
+	}()
 	var sides [3]paired.Side
 	for i, addr := range p.addrs {
 		c, err := dial(addr, 8)
 		if err != nil {
 			return err
 		}
-		defer c.close()
+		clients = append(clients, c)
 		sides[i] = paired.Size(serverBatch, p.cpuOf(c.requests))
 	}
 	guarded := &paired.Pair{Name: "server, guarded", A: sides[0], B: sides[1]}

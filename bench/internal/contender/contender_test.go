@@ -34,7 +34,7 @@ func TestEveryContenderDoesWhatItSays(t *testing.T) {
 			loop := c.Setup(t.Cleanup)
 
 			var ran atomic.Int64
-			body := func() error { ran.Add(1); return nil }
+			body := counting(&ran)
 			check := func(n, admitted int) {
 				t.Helper()
 				if want := c.Admits(n); admitted != want {
@@ -123,4 +123,9 @@ func TestNamesAreUniqueAndTargetsExist(t *testing.T) {
 			t.Errorf("no contender is called %q", name)
 		}
 	}
+}
+
+// counting returns a call that counts how often it ran.
+func counting(ran *atomic.Int64) func() error {
+	return func() error { ran.Add(1); return nil }
 }

@@ -7,7 +7,6 @@
 package machine
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"runtime"
@@ -83,13 +82,12 @@ func (m Machine) Hardware() string {
 
 // cpuName is what Linux says of the first processor; elsewhere nothing.
 func cpuName() string {
-	f, err := os.Open("/proc/cpuinfo")
+	b, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), ":")
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(line, ":")
 		if strings.TrimSpace(name) == "model name" {
 			return strings.Join(strings.Fields(value), " ")
 		}

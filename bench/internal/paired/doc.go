@@ -2,7 +2,7 @@
 //
 // A clock speed that changes, a neighbour on the same host, a collection left over from the batch before: each of them
 // moves a time per call by more than the difference one is after. So two operations, A and B, are never timed in two
-// runs. They take turns within one run, in batches of a fifth of a millisecond and in the order A B B A, so that both
+// runs. They take turns within one run, in batches of a fifth of a millisecond and in the order ABBA, so that both
 // meet the same weather and a steady drift falls on both alike. Each such round gives one ratio B/A (and one difference
 // B-A); what is reported is the median over many rounds, with an interval in which the true median lies, and A against a
 // second A shows what the method itself is worth on that day.

@@ -30,7 +30,7 @@ type Pair struct {
 	a, b []float64 // nanoseconds per operation, the mean of the round's two batches; same length
 }
 
-// round runs one round, in the order A B B A, or B A A B when flipped: the first place of a round, right behind the
+// round runs one round, in the order ABBA, or BAAB when flipped: the first place of a round, right behind the
 // operations of another pair, must not always fall to the same side.
 func (p *Pair) round(rng *rand.Rand, flipped bool) error {
 	a, b := p.A.Runs[rng.IntN(len(p.A.Runs))], p.B.Runs[rng.IntN(len(p.B.Runs))]
@@ -72,10 +72,10 @@ func (p *Pair) Differences() []float64 {
 	return out
 }
 
-// TimesA returns nanoseconds per operation of A in every round, TimesB those of B. The slices are the caller's.
+// TimesA returns nanoseconds per operation of A in every round. The slice is the caller's.
 func (p *Pair) TimesA() []float64 { return slices.Clone(p.a) }
 
-// TimesB: see TimesA.
+// TimesB returns nanoseconds per operation of B in every round. The slice is the caller's.
 func (p *Pair) TimesB() []float64 { return slices.Clone(p.b) }
 
 // Interleave runs rounds of all pairs, one round of each in turn and in a new order every time, so that no pair has a
