@@ -53,7 +53,7 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer rt.Close()
+	defer func() { _ = rt.Close() }()
 	imports := importer{guard: rt.For(key)}
 
 	// A batch of six thousand rows that takes its time.

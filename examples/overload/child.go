@@ -42,7 +42,6 @@ func beChild(role string, in io.Reader, out io.Writer) error {
 	// Ctrl-C in a terminal reaches every process of the group. The parent
 	// hears it too and closes our input once it is done with us.
 	signal.Ignore(os.Interrupt)
-	orders, answers := json.NewDecoder(in), json.NewEncoder(out)
 	var obey func(Order) Answer
 	switch role {
 	case "dependency":
@@ -52,13 +51,20 @@ func beChild(role string, in io.Reader, out io.Writer) error {
 	default:
 		return fmt.Errorf("role %q: must be dependency or service", role)
 	}
+	follow(in, out, obey)
+	return nil
+}
+
+// follow obeys until the parent is done, or gone.
+func follow(in io.Reader, out io.Writer, obey func(Order) Answer) {
+	orders, answers := json.NewDecoder(in), json.NewEncoder(out)
 	for {
 		var order Order
 		if err := orders.Decode(&order); err != nil {
-			return nil // the parent is done, or gone
+			return
 		}
 		if err := answers.Encode(obey(order)); err != nil {
-			return nil
+			return
 		}
 	}
 }

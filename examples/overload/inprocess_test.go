@@ -80,46 +80,47 @@ func world(t *testing.T, side Side) (*dependency, *service, *load) {
 	return d, s, newLoad(strings.TrimPrefix(front.URL, "http://"), new(recorder))
 }
 
-// TestHangInProcess lets the dependency hang under 100 requests at once: all 16
-// connections are held and /quick gets none, unless the guard holds /slow to 12.
-func TestHangInProcess(t *testing.T) {
+// hang lets the dependency hang under 100 slow requests at once, and sends ten
+// quick ones into it.
+func hang(t *testing.T, side Side) (Status, [2]Tally) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("waits for time-outs")
 	}
-	for _, side := range []Side{Unguarded, Guarded} {
-		t.Run(string(side), func(t *testing.T) {
-			d, s, load := world(t, side)
-			d.obey(Order{Behaviour: &Behaviour{Hang: true}})
-			var plan []Arrival
-			for range 100 {
-				plan = append(plan, Arrival{Endpoint: Slow})
-			}
-			for i := range 10 {
-				plan = append(plan, Arrival{At: 300*time.Millisecond + time.Duration(i)*10*time.Millisecond, Endpoint: Quick})
-			}
-			load.run(t.Context(), time.Now(), plan)
-			got := tallies(load.rec.all(), func(Sample) bool { return true })
-			status := s.mark()
-			switch side {
-			case Unguarded:
-				if n := got[Quick].Counts[Served]; n > 2 {
-					t.Errorf("%d of 10 quick requests were served, want the pool to be gone", n)
-				}
-				if status.Running[Slow] != 100 || got[Slow].Counts[Refused] != 0 {
-					t.Errorf("/slow: %d inside, %v outcomes, want all 100 inside and none refused", status.Running[Slow], got[Slow].Counts)
-				}
-			case Guarded:
-				if n := got[Quick].Counts[Served]; n != 10 {
-					t.Errorf("%d of 10 quick requests were served", n)
-				}
-				if status.Running[Slow] != slowPlaces || status.Inside[Slow] < slowPlaces || status.Inside[Slow] > slowPlaces+slowRoom {
-					t.Errorf("/slow: %d running, %d inside, want %d and at most %d", status.Running[Slow], status.Inside[Slow], slowPlaces, slowPlaces+slowRoom)
-				}
-				if n := got[Slow].Counts[Refused]; n != 100-slowPlaces {
-					t.Errorf("%d slow requests refused, want %d", n, 100-slowPlaces)
-				}
-			}
-		})
+	d, s, load := world(t, side)
+	d.obey(Order{Behaviour: &Behaviour{Hang: true}})
+	var plan []Arrival
+	for range 100 {
+		plan = append(plan, Arrival{Endpoint: Slow})
+	}
+	for i := range 10 {
+		plan = append(plan, Arrival{At: 300*time.Millisecond + time.Duration(i)*10*time.Millisecond, Endpoint: Quick})
+	}
+	load.run(t.Context(), time.Now(), plan)
+	return s.mark(), tallies(load.rec.all(), func(Sample) bool { return true })
+}
+
+func TestHangUnguarded(t *testing.T) {
+	status, got := hang(t, Unguarded)
+	if n := got[Quick].Counts[Served]; n > 2 {
+		t.Errorf("%d of 10 quick requests were served, want the pool to be gone", n)
+	}
+	if status.Running[Slow] != 100 || got[Slow].Counts[Refused] != 0 {
+		t.Errorf("/slow: %d inside, outcomes %v, want all 100 inside and none refused", status.Running[Slow], got[Slow].Counts)
+	}
+}
+
+func TestHangGuarded(t *testing.T) {
+	status, got := hang(t, Guarded)
+	if n := got[Quick].Counts[Served]; n != 10 {
+		t.Errorf("%d of 10 quick requests were served", n)
+	}
+	running, inside := status.Running[Slow], status.Inside[Slow]
+	if running != slowPlaces || inside < slowPlaces || inside > slowPlaces+slowRoom {
+		t.Errorf("/slow: %d running, %d inside, want %d and at most %d", running, inside, slowPlaces, slowPlaces+slowRoom)
+	}
+	if n := got[Slow].Counts[Refused]; n != 100-slowPlaces {
+		t.Errorf("%d slow requests refused, want %d", n, 100-slowPlaces)
 	}
 }
 

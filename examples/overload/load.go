@@ -73,16 +73,16 @@ func (l *load) send(ctx context.Context, a Arrival) Sample {
 	sample := Sample{Arrival: a, Lateness: time.Since(due)}
 	ctx, cancel := context.WithDeadline(ctx, due.Add(patience))
 	defer cancel()
-	resp, err := l.get(ctx, a.Endpoint)
+	code, retryAfter, err := l.get(ctx, a.Endpoint)
 	sample.Latency = time.Since(due)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		sample.Outcome = GaveUp
 	case err != nil:
 		sample.Outcome = Failed
-	case resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "":
+	case code == http.StatusServiceUnavailable && retryAfter != "":
 		sample.Outcome = Refused
-	case resp.StatusCode != http.StatusOK:
+	case code != http.StatusOK:
 		sample.Outcome = Failed
 	case sample.Latency > deadline:
 		sample.Outcome = Late
@@ -92,17 +92,17 @@ func (l *load) send(ctx context.Context, a Arrival) Sample {
 	return sample
 }
 
-// get returns the answer with its body read and closed.
-func (l *load) get(ctx context.Context, e Endpoint) (*http.Response, error) {
+// get makes a request and returns when the whole answer was read.
+func (l *load) get(ctx context.Context, e Endpoint) (code int, retryAfter string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.base+e.String(), http.NoBody)
 	if err != nil {
-		return nil, err
+		return 0, "", err
 	}
 	resp, err := l.client.Do(req)
 	if err != nil {
-		return nil, err
+		return 0, "", err
 	}
 	defer resp.Body.Close()
 	_, err = io.Copy(io.Discard, resp.Body)
-	return resp, err
+	return resp.StatusCode, resp.Header.Get("Retry-After"), err
 }

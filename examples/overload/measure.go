@@ -105,14 +105,14 @@ func tallies(samples []Sample, keep func(Sample) bool) [2]Tally {
 func (r *recorder) all() []Sample {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.samples[:len(r.samples):len(r.samples)]
+	return slices.Clip(r.samples)
 }
 
 // live sums up the requests that ended within the last second before now, and
 // says how many are under way.
 func (r *recorder) live(now time.Duration) (last [2]Tally, inFlight [2]int) {
 	r.mu.Lock()
-	samples, inFlight := r.samples[:len(r.samples):len(r.samples)], r.inFlight
+	samples, inFlight := slices.Clip(r.samples), r.inFlight
 	r.mu.Unlock()
 	ended := func(s Sample) time.Duration { return s.At + s.Latency }
 	// Samples stand in the order of their end, but for the time it takes to

@@ -195,7 +195,7 @@ func TestNarrow(t *testing.T) {
 	for _, escape := range []string{"\x1b[?7l", "\x1b[?7h", "\x1b[13A", "\x1b[8A", "\x1b[K", "\x1b[J"} {
 		text = strings.ReplaceAll(text, escape, "")
 	}
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimPrefix(line, "\r")
 		if n := utf8.RuneCountInString(line); n > 79 {
 			t.Errorf("%d columns: %s", n, line)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -141,7 +142,7 @@ func (s *screen) block(now time.Duration, phase Phase, last [2]Tally, inFlight [
 			s.paint.good(right(perSecond(float64(t.Counts[Served])), 10))+
 			right(perSecond(float64(t.Counts[Refused])), 12)+bad+
 			right(seconds(quantile(t.Latencies, 0.99)), 15)+
-			right(fmt.Sprint(inFlight[e]), 15))
+			right(strconv.Itoa(inFlight[e]), 15))
 	}
 	return lines
 }
@@ -154,13 +155,14 @@ func (s *screen) plainLine(now time.Duration, phase Phase, last [2]Tally, inFlig
 	if now < 0 {
 		name = "warm-up"
 	}
-	line := fmt.Sprintf("%3.0f %s", now.Seconds(), left(name, 8))
+	var line strings.Builder
+	fmt.Fprintf(&line, "%3.0f %s", now.Seconds(), left(name, 8))
 	for e := range last {
 		t := &last[e]
 		lost := t.arrived() - t.Counts[Served] - t.Counts[Refused]
-		line += fmt.Sprintf(" | %s %s %s %s %s",
+		fmt.Fprintf(&line, " | %s %s %s %s %s",
 			right(perSecond(float64(t.Counts[Served])), 15-e), right(perSecond(float64(t.Counts[Refused])), 8),
-			right(perSecond(float64(lost)), 7), right(seconds(quantile(t.Latencies, 0.99)), 8), right(fmt.Sprint(inFlight[e]), 10))
+			right(perSecond(float64(lost)), 7), right(seconds(quantile(t.Latencies, 0.99)), 8), right(strconv.Itoa(inFlight[e]), 10))
 	}
-	fmt.Fprintln(s.w, line)
+	fmt.Fprintln(s.w, line.String())
 }

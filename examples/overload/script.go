@@ -93,11 +93,11 @@ func newScript(length time.Duration, quick, slow, burst float64, seed uint64) Sc
 		Hang:     {Name: "hang", Says: "the dependency answers no slow call", Behaviour: Behaviour{Delay: slowedCall, Hang: true}},
 		Recovery: {Name: "recovery", Says: "the dependency is well again", Behaviour: well},
 	}
-	shares := [...]time.Duration{Calm: 3, Burst: 4, Slowed: 5, Hang: 5, Recovery: 3} // of 20
+	shares := [...]int{Calm: 3, Burst: 4, Slowed: 5, Hang: 5, Recovery: 3} // of 20
 	var start time.Duration
 	for i := range phases {
 		p := &phases[i]
-		p.Start, p.Length = start, length*shares[i]/20
+		p.Start, p.Length = start, length*time.Duration(shares[i])/20
 		p.Rate = [2]float64{Quick: quick, Slow: slow}
 		start += p.Length
 	}

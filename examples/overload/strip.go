@@ -11,12 +11,13 @@ const stripCells = 60
 
 // lanes draws, for every side, what became of either endpoint over time.
 func (s *screen) lanes() []string {
-	axis := "          "
+	var axis strings.Builder
+	axis.WriteString(spaces(10))
 	for i := range s.script.Phases {
 		p := &s.script.Phases[i]
-		axis += left(p.Name, s.cell(p.Start+p.Length)-s.cell(p.Start)+1)
+		axis.WriteString(left(p.Name, s.cell(p.Start+p.Length)-s.cell(p.Start)+1))
 	}
-	lines := []string{s.paint.dim("share of what could be answered that was answered in time"), s.paint.dim(axis)}
+	lines := []string{s.paint.dim("share of what could be answered that was answered in time"), s.paint.dim(axis.String())}
 	for i, side := range s.sides {
 		lines = append(lines, string(side))
 		for e, strip := range s.strips[i] {

@@ -25,7 +25,7 @@ const (
 	answers  = 5 * time.Millisecond    // the time an upstream takes
 	rate     = 80                      // requests a second to each upstream
 	length   = 2500 * time.Millisecond // of one round
-	deadline = 250 * time.Millisecond  // an answer that comes later does not count
+	deadline = 400 * time.Millisecond  // an answer that comes later does not count
 	patience = time.Second             // after that the client hangs up
 )
 
@@ -34,8 +34,9 @@ var upstreams = []string{"orders", "prices", "search", "images", "reviews"}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Stdout); err != nil {
+	err := run(ctx, os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "proxy:", err)
 		os.Exit(1)
 	}

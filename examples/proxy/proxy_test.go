@@ -27,7 +27,7 @@ func TestProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("\n%s", out.String())
-	for _, line := range strings.Split(out.String(), "\n") {
+	for line := range strings.SplitSeq(out.String(), "\n") {
 		if len(line) > 79 {
 			t.Errorf("%d columns: %s", len(line), line)
 		}

@@ -37,12 +37,18 @@ func round(ctx context.Context, guarded bool) ([]tally, error) {
 		return nil, err
 	}
 	defer closeGuards()
+	var closeUpstreams []func()
+	defer func() {
+		for _, closeUpstream := range closeUpstreams {
+			closeUpstream()
+		}
+	}()
 	for i, name := range upstreams {
 		base, closeUpstream, err := serve(upstream(i == len(upstreams)-1))
 		if err != nil {
 			return nil, err
 		}
-		defer closeUpstream()
+		closeUpstreams = append(closeUpstreams, closeUpstream)
 		proxy, err := forward(base, transport)
 		if err != nil {
 			return nil, err
