@@ -9,20 +9,23 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spillway-go/spillway/bench/internal/paired"
 	"github.com/spillway-go/spillway/guard"
-	"github.com/spillway-go/spillway/httpguard"
 )
 
 // serverRole is the environment variable that makes this program the server of -http, in a process of its own, so that
 // the CPU time of the client is not in its account.
 const serverRole = "SPILLWAY_BENCH_SERVER"
 
-// serve runs three servers, unguarded, guarded and unguarded again, on ports of the loopback interface. It writes their
-// addresses on one line; then each line read is answered with the CPU time used so far, in nanoseconds. The end of the
+// serverInstances is how many servers of each kind there are, as paired.Side advises.
+const serverInstances = 4
+
+// serve runs servers on ports of the loopback interface: unguarded ones, guarded ones and again unguarded ones. It writes
+// their addresses on one line, in turn one of each kind; then each line read is answered with the CPU time used so far, in nanoseconds. The end of the
 // input, and so of the parent, ends it.
 func serve(in io.Reader, out io.Writer) {
 	if err := serveUntilEnd(in, out); err != nil {
@@ -44,8 +47,8 @@ func serveUntilEnd(in io.Reader, out io.Writer) (err error) {
 			err = errors.Join(err, srv.Close())
 		}
 	}()
-	for _, rt := range []*guard.Runtime{nil, rt, nil} {
-		mux, err := helloMux(rt, httpguard.DefaultPrefix)
+	for i, rt := range slices.Repeat([]*guard.Runtime{nil, rt, nil}, serverInstances) {
+		mux, err := helloMux(rt, fmt.Sprintf("http%d:", i))
 		if err != nil {
 			return err
 		}

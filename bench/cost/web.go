@@ -179,14 +179,18 @@ func (r *webReport) servers(ctx context.Context, rounds int, progress func(strin
 		}
 		err = errors.Join(err, p.stop())
 	}()
-	var sides [3]paired.Side
+	var runs [3][]paired.Run
 	for i, addr := range p.addrs {
 		c, err := dial(addr, 8)
 		if err != nil {
 			return err
 		}
 		clients = append(clients, c)
-		sides[i] = paired.Size(serverBatch, p.cpuOf(c.requests))
+		runs[i%3] = append(runs[i%3], p.cpuOf(c.requests))
+	}
+	var sides [3]paired.Side
+	for i := range sides {
+		sides[i] = paired.Size(serverBatch, runs[i]...)
 	}
 	guarded := &paired.Pair{Name: "server, guarded", A: sides[0], B: sides[1]}
 	again := &paired.Pair{Name: "server, unguarded again", A: sides[0], B: sides[2]}
