@@ -153,6 +153,9 @@ func played(script Script) []Result {
 	var results []Result
 	for _, side := range []Side{Unguarded, Guarded} {
 		result := Result{Side: side, Statuses: make([]Status, len(script.Phases))}
+		for i := range result.Statuses {
+			result.Statuses[i].Call[Slow] = 12345 * time.Microsecond
+		}
 		for _, a := range script.plan() {
 			sample := Sample{Arrival: a, Latency: 3 * time.Millisecond}
 			if side == Unguarded && script.at(a.At) != Calm {

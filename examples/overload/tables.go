@@ -24,7 +24,11 @@ func (r *Report) writeText(w io.Writer, p paint) error {
 		r.promises(&b, p)
 	}
 	if noise := r.noise(); noise > 5*time.Millisecond {
-		fmt.Fprintf(&b, "  %s\n", p.middle(fmt.Sprintf("The machine was busy: the client itself was up to %s late.", seconds(noise))))
+		says := fmt.Sprintf("A busy machine: the client was up to %s late", seconds(noise))
+		if g := r.side(Guarded); g != nil {
+			says += fmt.Sprintf(", %.0f ms calls took %.1f ms", ms(slowCall), g.Phases[Burst].Slow.CallMS)
+		}
+		fmt.Fprintf(&b, "  %s\n", p.middle(says+"."))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
