@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"cmp"
 	"runtime"
 	"slices"
 	"time"
@@ -10,56 +9,92 @@ import (
 	"github.com/spillway-go/spillway/registry"
 )
 
-// dropPause is how long a table in which all guards were busy is not searched again.
-const dropPause = 100 * time.Millisecond
+// searchPause is how long a table in which all guards were busy is not searched again.
+const searchPause = 100 * time.Millisecond
 
-// drop lets go of a sixteenth of the undeclared guards, or of as many as there are too many, those idle the longest. False:
-// all are busy. Under mu.
-func (t *table) drop() bool {
-	now := time.Now()
-	if now.Before(t.dropAfter) && t.dropAfter.Sub(now) <= dropPause {
+// idle is a guard that was idle when the table was searched, since a time.
+type idle struct {
+	g     *Guard
+	since time.Time
+}
+
+// idleSince is when an undeclared guard began to be idle: when its last call started, or it came into the table. Under mu.
+func (g *Guard) idleSince() (since time.Time, ok bool) {
+	ok, d := g.own.Idle()
+	since = time.Now().Add(-d)
+	if since.Before(g.came) {
+		since = g.came
+	}
+	return since, ok
+}
+
+// drop lets go of undeclared guards, those first that have been idle the longest, until there is room for so many more. False:
+// all that are left are busy. Under mu.
+func (t *table) drop(room int) bool {
+	for t.undeclared+room > t.rt.opts.maxKeys {
+		g := t.longestIdle()
+		if g == nil {
+			return false
+		}
+		t.forget(g)
+	}
+	return true
+}
+
+// longestIdle takes the guard that has been idle the longest off the list of the last search, or searches anew. A guard that
+// is on the list and was not used since was so before any that is not. Under mu.
+func (t *table) longestIdle() *Guard {
+	for searched := false; ; searched = true {
+		for len(t.idle) > 0 {
+			x := t.idle[0]
+			t.idle[0].g = nil
+			t.idle = t.idle[1:]
+			if since, ok := x.g.idleSince(); ok && !x.g.declared && since.Sub(x.since) < time.Microsecond {
+				return x.g
+			}
+		}
+		if searched || !t.search() {
+			return nil
+		}
+	}
+}
+
+// search lists the undeclared guards that are idle, those first that have been so the longest. False: there are none, or it is too
+// early to search again. Under mu.
+func (t *table) search() bool {
+	start := time.Now()
+	if wait := t.searchAfter.Sub(start); wait > 0 && wait <= searchPause {
 		return false
 	}
-	type idle struct {
-		g     *Guard
-		since time.Duration
-	}
-	var list []idle
+	t.idle = t.idle[:0]
 	t.byKey.Range(func(_, v any) bool {
 		g := v.(*Guard)
 		if g.declared {
 			return true
 		}
-		if ok, since := g.own.Idle(); ok {
-			list = append(list, idle{g, min(since, now.Sub(g.created))})
+		if since, ok := g.idleSince(); ok {
+			t.idle = append(t.idle, idle{g, since})
 		}
 		return true
 	})
-	slices.SortFunc(list, func(a, b idle) int { return cmp.Compare(b.since, a.since) })
-	want := max(1, t.rt.opts.maxKeys/16, t.undeclared-t.rt.opts.maxKeys+1)
-	list = list[:min(len(list), want)]
-	gone := make(map[*Guard]bool, len(list))
-	for _, x := range list {
-		t.forget(x.g)
-		gone[x.g] = true
-	}
-	for i := range t.front {
-		if g := t.front[i].Load(); gone[g] {
-			t.front[i].CompareAndSwap(g, nil)
-		}
-	}
+	slices.SortFunc(t.idle, func(a, b idle) int { return a.since.Compare(b.since) })
 	switch {
-	case len(list) == 0:
-		t.dropAfter = now.Add(dropPause)
-	case len(list) < want: // the next newcomers will need it again: a tenth of the time is enough
-		t.dropAfter = now.Add(min(dropPause, 9*time.Since(now)))
+	case len(t.idle) == 0:
+		t.searchAfter = start.Add(searchPause)
+	case len(t.idle) < t.rt.opts.maxKeys/16: // soon used up: searching may take a tenth of the time
+		t.searchAfter = start.Add(min(searchPause, 10*time.Since(start)))
 	}
-	return len(list) > 0
+	return len(t.idle) > 0
 }
 
 // forget keeps a guard only for those who hold it. Under mu.
 func (t *table) forget(g *Guard) {
 	t.byKey.Delete(g.key)
+	for i := range t.front {
+		if t.front[i].Load() == g {
+			t.front[i].CompareAndSwap(g, nil)
+		}
+	}
 	t.undeclared--
 	p := weak.Make(g)
 	t.weak[g.key] = p
@@ -84,9 +119,7 @@ func (t *table) forget(g *Guard) {
 func (t *table) trim() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.undeclared > t.rt.opts.maxKeys {
-		t.drop()
-	}
+	t.drop(0)
 }
 
 // left hands over the guards that were dropped with refusals that were not told of.

@@ -39,12 +39,12 @@ type Guard struct {
 	mended     atomic.Uint64 // fallbacks after a failure
 	latencies  [2]atomic.Pointer[recorder]
 
-	created time.Time
 	episode episode // of refusals
 
 	// Guarded by table.mu.
 	settings  bulkhead.Config // of own
 	group     *group          // whose bulkhead is asked instead of own, or nil
+	came      time.Time       // into the table, or out of the registry
 	declared  bool            // is in the registry, so never dropped
 	forgotten bool            // was dropped once
 }

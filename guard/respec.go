@@ -48,6 +48,7 @@ func (t *table) replan(g *Guard) bool {
 			t.undeclared--
 		} else {
 			t.undeclared++
+			g.came = time.Now()
 		}
 	}
 	return g.plan.Load().spec != old.spec

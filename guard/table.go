@@ -27,8 +27,10 @@ type table struct {
 	overflow   *Guard
 	invalid    *Guard
 	groups     map[string]*group
-	leaving    []*Guard  // dropped with refusals that were not told of, held until they are
-	dropAfter  time.Time // drop found too little and is not to search again before
+	leaving    []*Guard // dropped with refusals that were not told of, held until they are
+
+	idle        []idle    // what is left of the last search for idle guards
+	searchAfter time.Time // it found too few to search again before
 
 	shared atomic.Uint64 // look-ups that got the overflow guard, not told of
 	told   time.Time     // the housekeeper's
@@ -106,7 +108,7 @@ func (t *table) create(key registry.Key) (g *Guard, keep bool) {
 	}
 	g = t.weak[key].Value()
 	_, declared := t.rt.reg.Lookup(key)
-	if !declared && t.undeclared >= t.rt.opts.maxKeys && !t.drop() && g == nil {
+	if !declared && t.undeclared >= t.rt.opts.maxKeys && !t.drop(1) && g == nil {
 		t.shared.Add(1)
 		return t.standIn(&t.overflow, overflowKey), false
 	}
@@ -120,7 +122,7 @@ func (t *table) create(key registry.Key) (g *Guard, keep bool) {
 // hold puts a guard into byKey. Under mu.
 func (t *table) hold(g *Guard, declared bool) {
 	delete(t.weak, g.key)
-	g.declared = declared
+	g.declared, g.came = declared, time.Now()
 	if !declared {
 		t.undeclared++
 	}
@@ -136,7 +138,7 @@ func (t *table) standIn(at **Guard, key registry.Key) *Guard {
 }
 
 func (t *table) make(key registry.Key) *Guard {
-	g := &Guard{key: key, rt: t.rt, refused: newRefusals(), created: time.Now()}
+	g := &Guard{key: key, rt: t.rt, refused: newRefusals()}
 	g.self = g
 	t.plan(g)
 	return g
