@@ -101,6 +101,11 @@ func TestIdleGuardsGoOldestFirst(t *testing.T) {
 		use("f")
 		use("h")
 		wantLiving(t, rt, "e", "f", "h")
+		// Used again after the table was searched for idle ones, and one let go.
+		use("i")
+		use("f")
+		use("j")
+		wantLiving(t, rt, "f", "i", "j")
 	})
 }
 
