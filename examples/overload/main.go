@@ -15,7 +15,7 @@
 //
 // and prints, phase by phase, what came of it. Nothing has to be installed and
 // nothing stays behind. To look closer: -side, -duration, -seed, the rates,
-// -json.
+// -json, -picture.
 package main
 
 import (
@@ -64,6 +64,8 @@ type options struct {
 	script Script
 	sides  []Side
 	json   bool
+	// picture is the file that gets the picture, or "".
+	picture string
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -76,6 +78,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		burst    = flags.Float64("burst", 10, "how many `times` the slow traffic comes in the burst; 1 to 100")
 		seed     = flags.Uint64("seed", 1, "`number` that fixes the arrival times")
 		side     = flags.String("side", "both", "play only one `side`: both, unguarded, guarded")
+		picture  = flags.String("picture", "", "draw the outcome into an SVG `file`")
 		asJSON   = flags.Bool("json", false, "print the report as JSON; progress goes to standard error")
 	)
 	flags.Usage = func() {
@@ -101,7 +104,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	opts := options{
 		script: newScript(*duration, *quick, *slow, *burst, *seed),
-		json:   *asJSON,
+		json:   *asJSON, picture: *picture,
 	}
 	switch Side(*side) {
 	case "both":
@@ -110,6 +113,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		opts.sides = []Side{Side(*side)}
 	default:
 		return options{}, fmt.Errorf("-side %q: must be both, unguarded or guarded", *side)
+	}
+	if opts.picture != "" && len(opts.sides) < 2 {
+		return options{}, fmt.Errorf("-picture: shows both sides, and -side plays only %s", *side)
 	}
 	return opts, nil
 }
@@ -141,6 +147,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	report.judge()
 	scr.close()
+	if opts.picture != "" {
+		if err := report.savePicture(opts.picture); err != nil {
+			return err
+		}
+	}
 	if opts.json {
 		return report.writeJSON(stdout)
 	}
