@@ -54,6 +54,7 @@ type Bulkhead struct {
 	// No call of quietWeight or more can evict, nor is a collection worth asking for, before quietEnd.
 	quietEnd    int64
 	quietWeight int
+	admitted    uint64 // the most that a Snapshot told of
 
 	growing sync.Mutex // guards the replacement of table
 	reports reports
@@ -319,8 +320,9 @@ func (b *Bulkhead) SetBound(n int) {
 	b.mu.Unlock()
 }
 
-// Configure replaces the settings. Calls in flight and waiting calls stay; the bound goes back to the new Limit.
-// Expander, Memory, Owner and Reported stay as New got them. When the settings are refused the old ones stay in force.
+// Configure replaces the settings. Calls in flight and waiting calls stay, but for those too heavy for the new settings to ever
+// hold; the bound goes back to the new Limit. Expander, Memory, Owner and Reported stay as New got them. When the
+// settings are refused the old ones stay in force.
 func (b *Bulkhead) Configure(cfg Config) error {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -329,6 +331,7 @@ func (b *Bulkhead) Configure(cfg Config) error {
 	b.lock()
 	b.apply(cfg)
 	b.bound.Store(int64(cfg.Limit))
+	b.room.dismiss(TooHeavy, b.ceiling.Load())
 	b.changed()
 	b.mu.Unlock()
 	return nil
@@ -356,7 +359,7 @@ func (b *Bulkhead) Close() {
 	if b.closed.Swap(true) {
 		return
 	}
-	b.room.dismiss(Closed)
+	b.room.dismiss(Closed, 0)
 	b.unquiet()
 	b.regate()
 }

@@ -36,6 +36,12 @@ func mustNew(t testing.TB, cfg Config) *Bulkhead {
 	return b
 }
 
+// keep holds a permit until the test has ended: dropped, it would be lost, and its place free again.
+func keep(t testing.TB, p Permit) Permit {
+	t.Cleanup(func() { runtime.KeepAlive(p) })
+	return p
+}
+
 // enter takes a place that must be there.
 func enter(t testing.TB, b *Bulkhead) Permit {
 	t.Helper()
@@ -48,7 +54,28 @@ func enterN(t testing.TB, b *Bulkhead, weight int) Permit {
 	if err != nil {
 		t.Fatalf("weight %d is refused: %v", weight, err)
 	}
-	return p
+	return keep(t, p)
+}
+
+// enterSome takes n places.
+func enterSome(t testing.TB, b *Bulkhead, n int) (list []Permit) {
+	t.Helper()
+	for range n {
+		list = append(list, enter(t, b))
+	}
+	return list
+}
+
+// enterAll takes all the places that are left of a bulkhead in which no call waits.
+func enterAll(t testing.TB, b *Bulkhead) (list []Permit) {
+	t.Helper()
+	for {
+		p, err := b.Enter(context.Background())
+		if err != nil {
+			return list
+		}
+		list = append(list, keep(t, p))
+	}
 }
 
 // scopedTicket takes a place the way that guard.Do does.
@@ -101,9 +128,10 @@ type call struct {
 }
 
 // enterLater starts a call that may have to wait; in a bubble, synctest.Wait lets it come to rest.
-func enterLater(b *Bulkhead, weight, level int) *call {
+func enterLater(t testing.TB, b *Bulkhead, weight, level int) *call {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &call{cancel: cancel}
+	t.Cleanup(func() { runtime.KeepAlive(c) })
 	began := time.Now()
 	go func() {
 		c.permit, c.err = b.EnterN(ctx, weight, level)

@@ -78,7 +78,7 @@ func (b *Bulkhead) enqueue(t int64, d *Demand) *waiter {
 }
 
 // next is the waiter whose turn it is. Under mu.
-func (b *Bulkhead) next() *waiter { return b.room.first(b.effective(), b.ceiling.Load()) }
+func (b *Bulkhead) next() *waiter { return b.room.first(b.effective()) }
 
 // relieve is serve, and gives those whose turn it then is the places of stuck calls. Under mu.
 func (b *Bulkhead) relieve(t int64, tight bool) {
@@ -102,10 +102,6 @@ func (b *Bulkhead) serve(t int64) {
 	}
 	r.judge(t, b.service.Load())
 	for w := b.next(); w != nil; w = b.next() {
-		if int64(w.weight) > b.ceiling.Load() {
-			r.answer(w, 0, TooHeavy)
-			continue
-		}
 		word, ok := b.admitLocked(w.weight)
 		if !ok {
 			if w.weight > 1 {
@@ -162,18 +158,17 @@ func (r *room) oldest(t int64) int64 {
 	return t
 }
 
-// first is the waiter whose turn it is: to get a place, or, above the ceiling, to be told that it never will.
-func (r *room) first(bound, ceiling int64) *waiter {
-	passed := func(w *waiter) bool { return int64(w.weight) > bound && int64(w.weight) <= ceiling }
+// first is the waiter whose turn it is.
+func (r *room) first(bound int64) *waiter {
 	for l := range r.levels {
-		if w := r.turn[l]; w != nil && !passed(w) {
+		if w := r.turn[l]; w != nil && int64(w.weight) <= bound {
 			return w
 		}
 		w := r.levels[l].front
 		if r.standing {
 			w = r.levels[l].back
 		}
-		for w != nil && passed(w) {
+		for w != nil && int64(w.weight) > bound {
 			if r.standing {
 				w = w.prev
 			} else {
@@ -225,10 +220,15 @@ func (r *room) answer(w *waiter, word uint64, out Outcome) {
 	w.ready <- struct{}{}
 }
 
-func (r *room) dismiss(out Outcome) {
+// dismiss answers all that weigh more than so much.
+func (r *room) dismiss(out Outcome, than int64) {
 	for l := range r.levels {
-		for r.levels[l].front != nil {
-			r.answer(r.levels[l].front, 0, out)
+		for w := r.levels[l].front; w != nil; {
+			next := w.next
+			if int64(w.weight) > than {
+				r.answer(w, 0, out)
+			}
+			w = next
 		}
 	}
 }

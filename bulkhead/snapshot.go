@@ -42,10 +42,12 @@ func (b *Bulkhead) Snapshot() Snapshot {
 		InFlight: int(word & liveMask),
 		Detached: int(b.detached.Load() - b.lostWeight.Load()),
 		Waiting:  b.room.count,
-		Admitted: word>>liveBits - touches,
 		Lost:     b.lost.Load(),
 		Evicted:  b.evicted.Load(),
 	}
+	// A place that is about to be found unused is still in the difference; a counter must not go back.
+	b.admitted = max(b.admitted, word>>liveBits-touches)
+	s.Admitted = b.admitted
 	b.mu.Unlock()
 	b.entries(func(_ *slot, st uint64) bool {
 		if st&kindMask == kindBusy {
