@@ -55,8 +55,8 @@ func (g *Guard) Key() registry.Key { return g.key }
 // Do runs fn on this goroutine if the key admits it, and returns fn's error untouched. Otherwise it returns a *Rejection at once,
 // or after the key's wait. A panic or Goexit of fn goes on up after the place was given back, and counts as unrecorded.
 //
-// A call of the same key from inside fn, on the same goroutine, passes through: it takes no place, counts as nested, and
-// is never refused for want of one.
+// A call of the same key from inside fn, on the same goroutine, is never refused for want of a place: it passes through and counts as
+// nested, or takes a place where one is free. The same holds for keys of one group.
 //
 // A timeout of the key bounds only the wait here, since fn could not see it: use DoContext.
 func (g *Guard) Do(fn func() error) error {
