@@ -17,7 +17,7 @@
 //
 //	guard.Default().Registry().Declare("shop.Store.Get", registry.Spec{Limit: 20, Timeout: 800 * time.Millisecond})
 //
-// The first use of a [Runtime] starts a goroutine that reports lost and evicted calls and refusals; Close ends it. The
+// The first use of a [Runtime] starts two goroutines, which report lost and evicted calls and refusals; Close ends them. The
 // default runtime lives as long as the process. Inside a synctest bubble use a runtime of the bubble's own (package
 // guardtest makes one).
 //

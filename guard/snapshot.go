@@ -45,8 +45,13 @@ type KeySnapshot struct {
 // Snapshot returns all keys. It stops no call, so that figures can be a few calls apart.
 func (rt *Runtime) Snapshot() Snapshot {
 	s := Snapshot{Time: time.Now(), OverflowCalls: rt.table.shared.Load()}
-	rt.table.each(func(g *Guard) { s.Keys = append(s.Keys, g.Snapshot()) })
-	slices.SortFunc(s.Keys, func(a, b KeySnapshot) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	var guards []*Guard
+	rt.table.each(func(g *Guard) { guards = append(guards, g) })
+	slices.SortFunc(guards, func(a, b *Guard) int { return strings.Compare(string(a.key), string(b.key)) })
+	s.Keys = make([]KeySnapshot, len(guards))
+	for i, g := range guards {
+		s.Keys[i] = g.Snapshot()
+	}
 	return s
 }
 
