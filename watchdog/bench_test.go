@@ -1,0 +1,94 @@
+package watchdog_test
+
+import (
+	"context"
+	"runtime/pprof"
+	"strconv"
+	"testing"
+
+	"github.com/spillway-go/spillway/internal/goroutine"
+	"github.com/spillway-go/spillway/watchdog"
+)
+
+func nothing() error { return nil }
+
+// What a mark adds to a call: set and restored, with the goroutine's number known.
+func BenchmarkMark(b *testing.B) {
+	m, id := watchdog.NewMark(), goroutine.ID()
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Leave(m.Enter(id))
+	}
+}
+
+// Run adds a frame.
+func BenchmarkMarkRun(b *testing.B) {
+	m, id := watchdog.NewMark(), goroutine.ID()
+	b.ReportAllocs()
+	for b.Loop() {
+		before := m.Enter(id)
+		_ = watchdog.Run(nothing)
+		m.Leave(before)
+	}
+}
+
+// The place's last call was another goroutine's.
+func BenchmarkMarkOtherGoroutine(b *testing.B) {
+	m := watchdog.NewMark()
+	b.ReportAllocs()
+	for i := uint64(1); b.Loop(); i++ {
+		m.Leave(m.Enter(i))
+	}
+}
+
+// A guarded call inside another one.
+func BenchmarkMarkNested(b *testing.B) {
+	outer, m, id := watchdog.NewMark(), watchdog.NewMark(), goroutine.ID()
+	before := outer.Enter(id)
+	defer outer.Leave(before)
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Leave(m.Enter(id))
+	}
+}
+
+// A goroutine with labels of its own that stay the same.
+func BenchmarkMarkLabels(b *testing.B) {
+	pprof.Do(context.Background(), pprof.Labels("route", "/buy"), func(context.Context) {
+		m, id := watchdog.NewMark(), goroutine.ID()
+		b.ReportAllocs()
+		for b.Loop() {
+			m.Leave(m.Enter(id))
+		}
+	})
+}
+
+// One whose labels differ at every call.
+func BenchmarkMarkNewLabels(b *testing.B) {
+	var sets [2]context.Context
+	for i := range sets {
+		sets[i] = pprof.WithLabels(context.Background(), pprof.Labels("request", strconv.Itoa(i)))
+	}
+	defer pprof.SetGoroutineLabels(context.Background())
+	m, id := watchdog.NewMark(), goroutine.ID()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		pprof.SetGoroutineLabels(sets[i&1])
+		m.Leave(m.Enter(id))
+	}
+}
+
+func BenchmarkMarkPass(b *testing.B) {
+	m, id := watchdog.NewMark(), goroutine.ID()
+	b.ReportAllocs()
+	for i := uint64(1); b.Loop(); i++ {
+		m.EnterPass(id, i, 1)
+		m.LeavePass(i)
+	}
+}
+
+func BenchmarkCallerPC(b *testing.B) {
+	for b.Loop() {
+		watchdog.CallerPC()
+	}
+}

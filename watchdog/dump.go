@@ -1,0 +1,224 @@
+package watchdog
+
+import (
+	"runtime"
+	"runtime/pprof"
+	"sync"
+
+	"github.com/spillway-go/spillway/internal/goroutine"
+)
+
+// NoStack says why a report shows no stack, in words. It is "" where one is shown.
+type NoStack string
+
+// The reasons. Each means that showing a stack would be guessing.
+const (
+	// NoMark: this build's goroutines cannot be marked, or the place has no mark.
+	NoMark NoStack = "calls of this build cannot be marked"
+	// NoLabel: no goroutine wears the call's mark. Most often the call's own code replaced its goroutine's profiler labels (pprof.Do,
+	// pprof.SetGoroutineLabels); or the pass was handed on and its first goroutine entered other calls or ended.
+	NoLabel NoStack = "no goroutine wears its mark: profiler labels were replaced inside the call, or its goroutine went on"
+	// NoProof: goroutines wear the mark, but none is certain to be the one that entered.
+	NoProof NoStack = "not certain which goroutine it is"
+	// TooDeep: the frame that would prove it is cut off. GODEBUG=profstackdepth=1024 raises the limit.
+	TooDeep NoStack = "the stack is deeper than the profile shows"
+	// Moving: the call was inside another guarded call that came or went while the profile was taken.
+	Moving NoStack = "inside a guarded call that changed meanwhile"
+	// TooMany: there are more goroutines than Config.MaxGoroutines, so no profile was taken.
+	TooMany NoStack = "too many goroutines for a profile"
+	// Unreadable: the profile has a form that this package does not know.
+	Unreadable NoStack = "the goroutine profile of this build is not understood"
+	// NoRoom: the dump's distinct stacks took more than Config.MaxBytes.
+	NoRoom NoStack = "too many different stacks"
+)
+
+// dumping lets one dump happen at a time in the process: its number stands still until it has been judged.
+var dumping sync.Mutex
+
+// goexit is the address that a whole stack in a profile ends with.
+var goexit = sync.OnceValue(func() uint64 {
+	answer := make(chan uint64)
+	go func() {
+		var pcs [16]uintptr
+		n := runtime.Callers(0, pcs[:])
+		answer <- uint64(pcs[n-1])
+	}()
+	return <-answer
+})
+
+// dump is one goroutine profile, read for the sake of some late calls.
+type dump struct {
+	number  uint64
+	byOwner map[uint64][]*wanted
+	looker  looker
+	stacks  stacks
+	failed  NoStack // for all calls, if not ""
+}
+
+// takeDump takes a profile for the goroutines of the given calls and hands it to judge, before another dump can begin. The goroutine that
+// calls it wears probe meanwhile, whose record must turn up: that is how a change of the profile's form is noticed.
+func takeDump(calls []*watched, probe *Mark, cfg *Config, judge func(*dump)) {
+	d := &dump{stacks: stacks{maxFrames: cfg.MaxFrames, maxBytes: cfg.MaxBytes}}
+	switch {
+	case probe == nil:
+		d.failed = NoMark
+	case runtime.NumGoroutine() > cfg.MaxGoroutines:
+		d.failed = TooMany
+	}
+	if d.failed != "" {
+		judge(d)
+		return
+	}
+	dumping.Lock()
+	defer dumping.Unlock()
+	d.number = epoch.Add(1)
+	d.choose(calls, probe)
+	r := profileReader{goexit: goexit(), visit: d.looker.visit}
+	before := probe.Enter(goroutine.ID())
+	err := Run(func() error { return pprof.Lookup("goroutine").WriteTo(&r, 1) })
+	probe.Leave(before)
+	r.close()
+	if seen := d.looker.wanted[probe.id].seen; err != nil || len(seen) != 1 || seen[0].count != 1 || !seen[0].run || !seen[0].whole {
+		d.failed = Unreadable
+	}
+	for _, s := range d.looker.sites {
+		s.crowd.count(d.number)
+	}
+	d.looker.deep.count(d.number)
+	judge(d)
+}
+
+// choose finds the marks that goroutines with late calls hold.
+func (d *dump) choose(calls []*watched, probe *Mark) {
+	owners := make(map[uint64]bool, len(calls))
+	for _, c := range calls {
+		owners[c.Goroutine] = true
+	}
+	d.byOwner = make(map[uint64][]*wanted, len(calls))
+	d.looker = looker{wanted: map[uint64]*wanted{probe.id: {mark: probe}}, sites: map[string]*site{}, keep: d.stacks.keep}
+	marks.each(func(m *Mark) {
+		owner := m.holder.Load()
+		if !owners[owner] {
+			return
+		}
+		w := &wanted{mark: m}
+		if p := m.shown.Load(); p != nil {
+			if w.live = p.live.Load(); w.live != 0 {
+				w.pc = uint64(p.site.Load())
+			}
+		}
+		d.looker.wanted[m.id] = w
+		d.byOwner[owner] = append(d.byOwner[owner], w)
+	})
+	names := map[uint64]string{}
+	for _, w := range d.looker.wanted {
+		if w.pc == 0 {
+			continue
+		}
+		name, ok := names[w.pc]
+		if !ok {
+			name = functionAt(w.pc)
+			names[w.pc] = name
+		}
+		if name == "" {
+			continue
+		}
+		w.site = d.looker.sites[name]
+		if w.site == nil {
+			w.site = &site{pcs: map[uint64]bool{}}
+			d.looker.sites[name] = w.site
+		}
+		w.site.pcs[w.pc] = true
+	}
+}
+
+// functionAt is the user's function that a call of Enter returns to, or "".
+func functionAt(pc uint64) string {
+	f, _ := runtime.CallersFrames([]uintptr{uintptr(pc)}).Next()
+	if ours([]byte(f.Function)) {
+		return ""
+	}
+	return f.Function
+}
+
+// stackOf returns which of the stacks provably is the call's goroutine's, or -1 and why there is none.
+func (d *dump) stackOf(c *Call) (int, NoStack) {
+	if d.failed != "" {
+		return -1, d.failed
+	}
+	if c.Mark == nil {
+		return -1, NoMark
+	}
+	var found *sighting
+	why := NoLabel
+	for _, w := range d.byOwner[c.Goroutine] {
+		own := w.mark == c.Mark
+		if !own && !c.Scoped {
+			continue
+		}
+		s, no := d.proven(w, c, own)
+		switch {
+		case s != nil && found != nil:
+			return -1, NoProof
+		case s != nil:
+			found = s
+		case own && no != NoLabel || why == NoLabel:
+			why = no
+		}
+	}
+	switch {
+	case found == nil:
+		return -1, why
+	case found.stack < 0:
+		return -1, NoRoom
+	}
+	return found.stack, ""
+}
+
+// proven returns the record of the goroutine of call c, if mark w proves it to be that.
+func (d *dump) proven(w *wanted, c *Call, own bool) (*sighting, NoStack) {
+	if len(w.seen) == 0 {
+		return nil, NoLabel
+	}
+	if !w.mark.heldBy(c.Goroutine, d.number) {
+		return nil, Moving
+	}
+	var found *sighting
+	runs, sites, passes, deep := 0, 0, 0, 0
+	live := w.live != 0 && w.mark.shown.Load().live.Load() == w.live
+	for i := range w.seen {
+		s := &w.seen[i]
+		switch {
+		case s.kind == 'd' && s.run:
+			runs += s.count
+			found = s
+		case s.kind == 'p' && w.site != nil && live && s.generation == w.mark.generation():
+			passes += s.count
+			if s.atSite {
+				sites += s.count
+				found = s
+			}
+		}
+		if !s.whole {
+			deep++
+		}
+	}
+	switch {
+	case runs+sites == 0 && deep > 0:
+		return nil, TooDeep
+	case runs+sites != 1:
+		return nil, NoProof
+	case runs == 1:
+		return found, ""
+	case !(own && c.Scoped) && passes != 1:
+		return nil, NoProof
+	}
+	n := w.site.crowd.others(c.Goroutine, w.mark, d.number) + d.looker.deep.others(c.Goroutine, w.mark, d.number)
+	if own && c.Scoped {
+		n -= w.site.crowd.waiting[w.pc]
+	}
+	if n > 0 {
+		return nil, NoProof
+	}
+	return found, ""
+}
