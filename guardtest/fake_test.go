@@ -2,6 +2,7 @@ package guardtest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,8 +39,8 @@ func (f *fakeTB) Cleanup(c func()) { f.cleanups = append(f.cleanups, c) }
 
 // end runs the cleanups, last first.
 func (f *fakeTB) end() {
-	for i := len(f.cleanups) - 1; i >= 0; i-- {
-		f.cleanups[i]()
+	for _, c := range slices.Backward(f.cleanups) {
+		c()
 	}
 }
 

@@ -12,16 +12,16 @@ import (
 	"github.com/spillway-go/spillway/registry"
 )
 
-func declare(t *testing.T, rt *Runtime, key registry.Key, s registry.Spec) {
+func declare(t *testing.T, rt *Runtime, s registry.Spec) {
 	t.Helper()
-	if err := rt.Registry().Declare(key, s); err != nil {
+	if err := rt.Registry().Declare("k", s); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestFill(t *testing.T) {
 	rt := New(t)
-	declare(t, rt, "k", registry.Spec{Limit: 3})
+	declare(t, rt, registry.Spec{Limit: 3})
 	pass, err := rt.For("k").Enter(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestFill(t *testing.T) {
 
 func TestFillPassesFaults(t *testing.T) {
 	rt := New(t)
-	declare(t, rt, "k", registry.Spec{Limit: 2})
+	declare(t, rt, registry.Spec{Limit: 2})
 	rt.Refuse("k", guard.ReasonOpen)
 	rt.Inject("k", Fail(errors.New("broken")))
 	defer rt.Fill("k")()
@@ -61,7 +61,7 @@ func TestFillPassesFaults(t *testing.T) {
 // A release that is thrown away must not let the places be found lost.
 func TestFillSurvivesCollection(t *testing.T) {
 	rt := New(t)
-	declare(t, rt, "k", registry.Spec{Limit: 5})
+	declare(t, rt, registry.Spec{Limit: 5})
 	rt.Fill("k")
 	for range 3 {
 		runtime.GC()
@@ -74,7 +74,7 @@ func TestFillSurvivesCollection(t *testing.T) {
 func TestFillIsNotStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := New(t)
-		declare(t, rt, "k", registry.Spec{Limit: 2, Stale: time.Second})
+		declare(t, rt, registry.Spec{Limit: 2, Stale: time.Second})
 		rt.Fill("k")
 		<-time.After(time.Hour)
 		if err := rt.Do("k", func() error { return nil }); !errors.Is(err, bulkhead.ErrFull) {
@@ -86,7 +86,7 @@ func TestFillIsNotStale(t *testing.T) {
 func TestFillLeavesWaitingCallsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := New(t)
-		declare(t, rt, "k", registry.Spec{Limit: 2, Wait: time.Minute})
+		declare(t, rt, registry.Spec{Limit: 2, Wait: time.Minute})
 		release := rt.Fill("k")
 		ran := false
 		go rt.Do("k", func() error { ran = true; return nil })

@@ -46,7 +46,7 @@ func New(tb testing.TB, opts ...guard.Option) *Runtime {
 	rt.sub = inner.Subscribe(eventBuffer)
 	tb.Cleanup(func() {
 		rt.releaseAll()
-		inner.Close() //nolint:errcheck // it has no error to report
+		_ = inner.Close() // it has no error to report
 	})
 	return rt
 }

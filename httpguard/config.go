@@ -85,7 +85,7 @@ type Headers struct {
 }
 
 func (h Headers) withDefaults() Headers {
-	for i, name := range h.names() {
+	for i, name := range namesOf(&h) {
 		if *name == "" {
 			*name = defaultHeaders[i]
 		}
@@ -96,7 +96,7 @@ func (h Headers) withDefaults() Headers {
 
 func (h Headers) validate() error {
 	seen := map[string]bool{}
-	for _, name := range h.names() {
+	for _, name := range namesOf(&h) {
 		if !token(*name) {
 			return fmt.Errorf("httpguard: header name %.100q must consist of letters, digits and any of !#$%%&'*+-.^_`|~", *name)
 		}
@@ -108,8 +108,8 @@ func (h Headers) validate() error {
 	return nil
 }
 
-// names in the order of header's constants.
-func (h *Headers) names() [headers]*string {
+// namesOf lists the names in the order of their constants.
+func namesOf(h *Headers) [headers]*string {
 	return [headers]*string{&h.Criticality, &h.Caller, &h.Timeout, &h.Attempt}
 }
 

@@ -134,7 +134,7 @@ func TestHeaderGivenTwice(t *testing.T) {
 }
 
 func TestOnlyTrustedPeersAreHeard(t *testing.T) {
-	net := func(s string) netip.Prefix { return netip.MustParsePrefix(s) }
+	net := netip.MustParsePrefix
 	for _, c := range []struct {
 		trust func(*http.Request) bool
 		peer  string

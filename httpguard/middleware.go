@@ -27,7 +27,7 @@ func New(cfg Config) (*Middleware, error) {
 		return nil, err
 	}
 	m := &Middleware{cfg: cfg}
-	for i, name := range cfg.Headers.names() {
+	for i, name := range namesOf(&cfg.Headers) {
 		m.names[i] = *name
 	}
 	return m, nil
@@ -111,6 +111,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // same reports whether two contexts are one, by the words of the interface: comparing the contexts themselves panics
 // where somebody's context is a struct with a slice in it.
 func same(a, b context.Context) bool {
+	//nolint:gosec // two words are read, and only compared
 	return *(*[2]uintptr)(unsafe.Pointer(&a)) == *(*[2]uintptr)(unsafe.Pointer(&b))
 }
 

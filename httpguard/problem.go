@@ -44,7 +44,7 @@ func (p problem) write(w http.ResponseWriter, r *http.Request) {
 	set(3, "Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(p.status)
 	if r.Method != http.MethodHead {
-		w.Write(body) //nolint:errcheck // the client has gone, there is nobody to tell
+		_, _ = w.Write(body) // if the client has gone there is nobody to tell
 	}
 }
 

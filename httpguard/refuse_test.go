@@ -39,6 +39,7 @@ var answers = map[guard.Reason]struct {
 
 // unserved is a handler that must not run.
 func unserved(t *testing.T) http.Handler {
+	t.Helper()
 	return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a refused request was served") })
 }
 
@@ -200,7 +201,7 @@ func TestRateLimitFields(t *testing.T) {
 	h := m.Handler(unserved(t))
 	fields := func(target string) string {
 		got := get(h, target).Header()
-		return got.Get("RateLimit-Policy") + " " + got.Get("RateLimit")
+		return got.Get("Ratelimit-Policy") + " " + got.Get("Ratelimit")
 	}
 	rt.Refuse("http:*", guard.ReasonRate)
 	if got, want := fields("/"), `"per \"user\"";q=100;w=2 "per \"user\"";r=0;t=1`; got != want {

@@ -14,7 +14,7 @@ import (
 
 // router is a handler that can tell the pattern of a request before serving it, as *http.ServeMux does.
 type router interface {
-	Handler(*http.Request) (h http.Handler, pattern string)
+	Handler(r *http.Request) (h http.Handler, pattern string)
 }
 
 // route is a pattern and its guard.
@@ -52,7 +52,7 @@ func routeKey(prefix, pattern string) registry.Key {
 		return registry.Key(key)
 	}
 	sum := fnv.New64a()
-	sum.Write([]byte(key))
+	_, _ = sum.Write([]byte(key)) // never fails
 	tail := fmt.Sprintf("~%016x", sum.Sum64())
 	end := registry.MaxKeyLen - len(tail)
 	for !utf8.RuneStart(key[end]) {
@@ -113,16 +113,16 @@ func patternOf(rt router, r *http.Request) string {
 // route finds the guard of a pattern.
 func (m *Middleware) route(pattern string) *route {
 	if v, ok := m.routes.Load(pattern); ok {
-		return v.(*route)
+		return v.(*route) //nolint:errcheck,forcetypeassert // nothing else is stored
 	}
-	found := &route{pattern, m.cfg.Runtime.For(m.RouteKey(pattern))}
+	found := &route{strings.Clone(pattern), m.cfg.Runtime.For(m.RouteKey(pattern))}
 	if m.known.Add(1) > maxRoutes {
 		m.known.Add(-1)
 		return found
 	}
-	if v, loaded := m.routes.LoadOrStore(strings.Clone(pattern), found); loaded {
+	if v, loaded := m.routes.LoadOrStore(found.pattern, found); loaded {
 		m.known.Add(-1)
-		return v.(*route)
+		return v.(*route) //nolint:errcheck,forcetypeassert // nothing else is stored
 	}
 	return found
 }

@@ -125,7 +125,7 @@ func TestSilenceAfterTheDeadline(t *testing.T) {
 		if err := rt.Registry().Declare("http:*", registry.Spec{Timeout: time.Second}); err != nil {
 			t.Fatal(err)
 		}
-		wait := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+		wait := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 		if w := serve(m.Handler(http.HandlerFunc(wait)), timed("")); w.Code != 504 || w.Header().Get("Content-Type") != "application/problem+json" {
 			t.Errorf("a handler that said nothing in its time: %d %s", w.Code, w.Body)
 		}

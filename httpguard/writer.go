@@ -107,7 +107,7 @@ func (w *writer) end(ctx context.Context) error {
 // What follows is called by the shapes that have the ability.
 
 func (w *writer) hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, rw, err := w.ResponseWriter.(http.Hijacker).Hijack()
+	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil {
 		w.hijacked = true
 		w.stream()
@@ -119,7 +119,7 @@ func (w *writer) readFrom(src io.Reader) (int64, error) {
 	if w.status == 0 {
 		w.look()
 	}
-	n, err := w.ResponseWriter.(io.ReaderFrom).ReadFrom(src)
+	n, err := w.ResponseWriter.(io.ReaderFrom).ReadFrom(src) //nolint:errcheck,forcetypeassert // or else wrap had chosen another shape
 	if n > 0 {
 		w.begin(http.StatusOK) // of nothing no answer may have begun
 	}
@@ -127,5 +127,5 @@ func (w *writer) readFrom(src io.Reader) (int64, error) {
 }
 
 func (w *writer) push(target string, opts *http.PushOptions) error {
-	return w.ResponseWriter.(http.Pusher).Push(target, opts)
+	return w.ResponseWriter.(http.Pusher).Push(target, opts) //nolint:errcheck,forcetypeassert // or else wrap had chosen another shape
 }

@@ -223,7 +223,7 @@ func TestOutcomes(t *testing.T) {
 		{"early hints", nil, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(500) }, 1, false, 103}, // for a recorder
 		{"switching protocols", nil, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(101) }, 0, true, 101},
 		{"events", nil, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("content-type", "Text/Event-Stream; charset=utf-8")
+			w.Header().Set("Content-Type", "Text/Event-Stream; charset=utf-8")
 			w.WriteHeader(200)
 		}, 0, true, 200},
 		{"events by a write", nil, func(w http.ResponseWriter, _ *http.Request) {
@@ -247,7 +247,7 @@ func TestOutcomes(t *testing.T) {
 			var pinned bool
 			w := serve(m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				handler(w, r)
-				pinned = only(t, rt, "http:*").Pinned
+				pinned = only(t, rt).Pinned
 			})), r)
 			s := rt.For("http:*").Snapshot()
 			if s.Admitted != 1 || s.Failed != c.failed || s.Unrecorded != 0 || pinned != c.stream || w.Code != c.status {
@@ -307,7 +307,7 @@ func TestLeakedWriter(t *testing.T) {
 		leaked.WriteHeader(500)
 		leaked.Write([]byte("late"))
 		leaked.(http.Flusher).Flush()
-		if only(t, rt, "http:*").Pinned {
+		if only(t, rt).Pinned {
 			t.Error("the leaked writer made the next call a stream")
 		}
 		io.WriteString(w, "second")
