@@ -30,7 +30,7 @@ func TestCallsAllocateNothing(t *testing.T) {
 	n := 0 // what the functions close over
 	parts := []string{"shop", "Store", "Get"}
 	built := registry.Key(strings.Join(parts, ".")) // another address than the constant's
-	withContext := func(context.Context) error { n++; return nil }
+	withContext := func(context.Context) error { n++; return nil } //nolint:unparam // what DoContext takes
 	calls := []struct {
 		name string
 		call func()
@@ -117,7 +117,7 @@ func TestRefusalsAllocateNothing(t *testing.T) {
 		wantNoAllocs(t, c.name, c.call)
 	}
 	_ = h.end()
-	rt.Close()
+	_ = rt.Close()
 	wantNoAllocs(t, "a closed runtime", func() { wantFull(g.Do(nothing)) })
 }
 

@@ -19,7 +19,7 @@ func benchRuntime(b *testing.B) *guard.Runtime {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { rt.Close() })
+	b.Cleanup(func() { _ = rt.Close() })
 	return rt
 }
 

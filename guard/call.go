@@ -49,7 +49,7 @@ func CallOrWith[T any](ctx context.Context, g *Guard, fn func(context.Context) (
 	if err == nil {
 		return v, nil
 	}
-	if _, refused := err.(*Rejection); refused && !ran {
+	if _, refused := err.(*Rejection); refused && !ran { //nolint:errorlint // one that is wrapped is an injector's
 		g.shed.Add(1)
 	} else {
 		g.mended.Add(1)

@@ -204,7 +204,7 @@ func TestCloseFromCallbacks(t *testing.T) {
 			var rt *guard.Runtime
 			closes := func(where string) {
 				if where == from {
-					rt.Close()
+					_ = rt.Close()
 				}
 			}
 			rt = newRuntime(t,

@@ -18,7 +18,7 @@ func TestCallInfoTravelsWithTheContext(t *testing.T) {
 	}
 	bg := context.Background()
 	check("nothing set", bg, registry.CriticalityUnset, "", 0)
-	check("nil", nil, registry.CriticalityUnset, "", 0) //nolint:staticcheck // that is the point
+	check("nil", nil, registry.CriticalityUnset, "", 0)
 	one := guard.WithCriticality(bg, registry.Sheddable)
 	check("criticality", one, registry.Sheddable, "", 0)
 	two := guard.WithCaller(one, "alice")
@@ -30,11 +30,11 @@ func TestCallInfoTravelsWithTheContext(t *testing.T) {
 	check("no level", guard.WithCriticality(three, 9), registry.Sheddable, "alice", 2)
 	check("unset again", guard.WithCriticality(three, registry.CriticalityUnset), registry.CriticalityUnset, "alice", 2)
 	check("a number below 0", guard.WithAttempt(three, -1), registry.Sheddable, "alice", 0)
-	check("nil parent", guard.WithCaller(nil, "bob"), registry.CriticalityUnset, "bob", 0)                        //nolint:staticcheck // that is the point
-	check("nil parent", guard.WithAttempt(nil, 1), registry.CriticalityUnset, "", 1)                              //nolint:staticcheck // that is the point
-	check("nil parent", guard.WithCriticality(nil, registry.Sheddable), registry.Sheddable, "", 0)                //nolint:staticcheck // that is the point
-	check("nil parent, no level", guard.WithCriticality(nil, 9), registry.CriticalityUnset, "", 0)                //nolint:staticcheck // that is the point
-	check("through other values", context.WithValue(three, struct{ k int }{}, 1), registry.Sheddable, "alice", 2) //nolint:staticcheck // any key will do
+	check("nil parent", guard.WithCaller(nil, "bob"), registry.CriticalityUnset, "bob", 0)         //nolint:staticcheck // that is the point
+	check("nil parent", guard.WithAttempt(nil, 1), registry.CriticalityUnset, "", 1)               //nolint:staticcheck // that is the point
+	check("nil parent", guard.WithCriticality(nil, registry.Sheddable), registry.Sheddable, "", 0) //nolint:staticcheck // that is the point
+	check("nil parent, no level", guard.WithCriticality(nil, 9), registry.CriticalityUnset, "", 0) //nolint:staticcheck // that is the point
+	check("through other values", context.WithValue(three, struct{ k int }{}, 1), registry.Sheddable, "alice", 2)
 	// It reaches the function, with the timeout's context too.
 	rt := newRuntime(t)
 	for _, path := range paths {

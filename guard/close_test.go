@@ -40,7 +40,7 @@ func TestClosedRuntimeRefuses(t *testing.T) {
 				}
 				for range 3 {
 					err := do(func() error { t.Error("a call ran"); return nil })
-					if r := wantReason(t, err, guard.ReasonClosed); !errors.Is(err, guard.ErrClosed) || r.Key() != "k" {
+					if r := rejectionOf(t, err, guard.ReasonClosed); !errors.Is(err, guard.ErrClosed) || r.Key() != "k" {
 						t.Errorf("%v", err)
 					}
 				}
@@ -85,7 +85,7 @@ func TestCloseAnswersThoseWhoWait(t *testing.T) {
 					go func() { waiter <- way.do(g, func() error { t.Error("it ran"); return nil }) }()
 					synctest.Wait()
 					start := time.Now()
-					rt.Close()
+					_ = rt.Close()
 					wantReason(t, <-waiter, guard.ReasonClosed)
 					if time.Since(start) != 0 {
 						t.Errorf("it was answered after %v", time.Since(start))
@@ -105,7 +105,7 @@ func TestCloseBeforeTheFirstUse(t *testing.T) {
 	if runtime.NumGoroutine() != before {
 		t.Error("making a runtime starts a goroutine")
 	}
-	rt.Close()
+	_ = rt.Close()
 	wantReason(t, rt.Do("k", nothing), guard.ReasonClosed)
 	s := rt.Subscribe(1)
 	if _, err := s.Next(context.Background()); !errors.Is(err, guard.ErrSubscriptionClosed) {
@@ -164,10 +164,10 @@ func TestCloseAmidCalls(t *testing.T) {
 			for range round % 7 * 10 {
 				runtime.Gosched()
 			}
-			rt.Close()
+			_ = rt.Close()
 			closed.Store(true)
 		})
-		wg.Go(func() { rt.Close() })
+		wg.Go(func() { _ = rt.Close() })
 		wg.Wait()
 		if late.Load() > 0 {
 			t.Fatalf("round %d: %d calls were admitted after Close had returned", round, late.Load())

@@ -78,6 +78,7 @@ func (g *Guard) finish(t bulkhead.Ticket, out outcome) {
 		g.failed.Add(1)
 	case unrecorded:
 		g.unrecorded.Add(1)
+	default:
 	}
 	mask := g.sampleMask.Load()
 	if t.Hash()&mask != 0 {

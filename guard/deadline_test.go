@@ -64,7 +64,7 @@ func TestTimeoutOnlyShortens(t *testing.T) {
 				start := time.Now()
 				var kept context.Context
 				err := way.of(ctx, g, func(got context.Context) {
-					kept = got
+					kept = got //nolint:fatcontext // to look at it after the call
 					if end, ok := got.Deadline(); !ok || end.Sub(start) != c.want {
 						t.Errorf("%s: inherited %v, the call's deadline is in %v (%v), want %v", way.name, c.inherited, end.Sub(start), ok, c.want)
 					}
@@ -96,14 +96,15 @@ func TestContextEndsWithTheCall(t *testing.T) {
 			parent, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			var inside context.Context
-			if err := way.of(parent, timed, func(ctx context.Context) { inside = ctx }); err != nil {
+			keep := func(ctx context.Context) { inside = ctx } //nolint:fatcontext // to look at it after the call
+			if err := way.of(parent, timed, keep); err != nil {
 				t.Fatal(err)
 			}
 			if !errors.Is(inside.Err(), context.Canceled) {
 				t.Errorf("%s: after the call its context says %v", way.name, inside.Err())
 			}
 			plain := declared(t, rt, "plain", registry.Spec{})
-			if err := way.of(parent, plain, func(ctx context.Context) { inside = ctx }); err != nil {
+			if err := way.of(parent, plain, keep); err != nil {
 				t.Fatal(err)
 			}
 			if inside != parent {
@@ -328,7 +329,7 @@ func TestWaitCountsIntoTheTimeout(t *testing.T) {
 					} else if err != nil {
 						t.Error(err)
 					}
-					<-h.done
+					_ = <-h.done
 					wantIdle(t, g)
 				})
 			})
@@ -359,7 +360,7 @@ func TestCallerThatGoesWhileWaiting(t *testing.T) {
 			if err := way.of(ctx, g, func(context.Context) {}); err != nil {
 				wantReason(t, err, guard.ReasonCanceled)
 			}
-			<-h.done
+			_ = <-h.done
 			wantIdle(t, g)
 		})
 	}
@@ -395,6 +396,6 @@ func TestTimeoutBoundsTheWaitOfDo(t *testing.T) {
 		if err := g.Do(nothing); err != nil {
 			t.Error(err)
 		}
-		<-h.done
+		_ = <-h.done
 	})
 }

@@ -90,6 +90,7 @@ func eachWay(t *testing.T, test func(t *testing.T, g *guard.Guard, do func(fn fu
 
 func TestErrorComesBackUntouched(t *testing.T) {
 	eachWay(t, func(t *testing.T, g *guard.Guard, do func(func() error) error) {
+		t.Helper()
 		for range 10 {
 			if err := do(nothing); err != nil {
 				t.Fatal(err)
@@ -110,6 +111,7 @@ func explode(v any) error { panic(v) }
 
 func TestPanicKeepsItsStack(t *testing.T) {
 	eachWay(t, func(t *testing.T, g *guard.Guard, do func(func() error) error) {
+		t.Helper()
 		value := &struct{ n int }{7}
 		for range 10 {
 			stack := func() (stack string) {
@@ -137,6 +139,7 @@ func TestPanicKeepsItsStack(t *testing.T) {
 
 func TestGoexitGivesThePlaceBack(t *testing.T) {
 	eachWay(t, func(t *testing.T, g *guard.Guard, do func(func() error) error) {
+		t.Helper()
 		for range 10 {
 			done := make(chan struct{})
 			go func() {
@@ -155,6 +158,7 @@ func TestGoexitGivesThePlaceBack(t *testing.T) {
 
 func TestFullKeyRefusesAndRunsNothing(t *testing.T) {
 	eachWay(t, func(t *testing.T, g *guard.Guard, do func(func() error) error) {
+		t.Helper()
 		if g.Snapshot().Spec.Wait > 0 {
 			t.Skip("waits instead: see the tests of waiting")
 		}
@@ -184,6 +188,7 @@ func TestFullKeyRefusesAndRunsNothing(t *testing.T) {
 // A call of the same key further down the same call passes through: taking a place, it could wait for itself.
 func TestNestedCallPassesThrough(t *testing.T) {
 	eachWay(t, func(t *testing.T, g *guard.Guard, do func(func() error) error) {
+		t.Helper()
 		if strings.Contains(t.Name(), "Enter") && !strings.Contains(t.Name(), "EnterScoped") {
 			t.Skip("these take a place of their own")
 		}

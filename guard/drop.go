@@ -68,7 +68,7 @@ func (t *table) search() bool {
 	}
 	t.idle = t.idle[:0]
 	t.byKey.Range(func(_, v any) bool {
-		g := v.(*Guard)
+		g := guardIn(v)
 		if g.declared {
 			return true
 		}

@@ -16,9 +16,9 @@ import (
 
 type shop struct{}
 
-func (shop) get(id int) error                                      { return nil }
+func (shop) get(int) error                                         { return nil }
 func (shop) price(_ context.Context, id int) (int, error)          { return 100 * id, nil }
-func (shop) slowPrice(ctx context.Context, id int) (int, error)    { <-ctx.Done(); return 0, ctx.Err() }
+func (shop) slowPrice(ctx context.Context, _ int) (int, error)     { <-ctx.Done(); return 0, ctx.Err() }
 func (shop) lastKnownPrice(_ context.Context, id int) (int, error) { return 99 * id, nil }
 
 var store shop
@@ -89,32 +89,30 @@ func ExampleGuard_Enter() {
 // A call that holds several places counts as that many calls.
 func ExampleGuard_EnterN() {
 	rt := isolated(registry.Spec{Limit: 10})
-	defer rt.Close()
+	defer func() { _ = rt.Close() }()
 	report, err := rt.For("shop.Store.Report").EnterN(context.Background(), 8)
 	if err != nil {
 		return
 	}
 	defer report.Exit()
-	for i := range 3 {
-		pass, err := rt.For("shop.Store.Report").Enter(context.Background())
-		fmt.Println(i, err)
-		defer pass.Exit()
-	}
+	_, err = rt.For("shop.Store.Report").EnterN(context.Background(), 3)
+	fmt.Println(err)
+	pass, err := rt.For("shop.Store.Report").EnterN(context.Background(), 2)
+	fmt.Println(err)
+	defer pass.Exit()
 	// Output:
-	// 0 <nil>
-	// 1 <nil>
-	// 2 guard: shop.Store.Report: overload protection limit exceeded (full, limit 10)
+	// guard: shop.Store.Report: overload protection limit exceeded (full, limit 10)
+	// <nil>
 }
 
 func ExampleRejection() {
 	rt := isolated(registry.Spec{Limit: 1})
-	defer rt.Close()
+	defer func() { _ = rt.Close() }()
 	_ = rt.Do("shop.Store.Get", func() error {
 		done := make(chan error)
 		go func() { done <- rt.Do("shop.Store.Get", func() error { return nil }) }()
 		err := <-done
-		var r *guard.Rejection
-		if errors.As(err, &r) {
+		if r, ok := errors.AsType[*guard.Rejection](err); ok {
 			fmt.Println(r.Key(), r.Reason(), r.Limit(), r.RetryAfter())
 		}
 		fmt.Println(errors.Is(err, guard.ErrRejected), errors.Is(err, bulkhead.ErrFull))
@@ -128,7 +126,7 @@ func ExampleRejection() {
 // Specs can be replaced at any time, all or nothing. Calls in flight and waiting calls stay.
 func ExampleRuntime_Registry() {
 	rt := isolated(registry.Spec{})
-	defer rt.Close()
+	defer func() { _ = rt.Close() }()
 	err := rt.Registry().Replace(map[registry.Key]registry.Spec{
 		"shop.Store.Get": {Limit: 20, Wait: 50 * time.Millisecond},
 		"shop.Store.Put": {Limit: 5, Criticality: registry.CriticalPlus},
@@ -142,7 +140,7 @@ func ExampleRuntime_Registry() {
 
 func ExampleRuntime_Subscribe() {
 	rt := isolated(registry.Spec{Limit: 1})
-	defer rt.Close()
+	defer func() { _ = rt.Close() }()
 	rt.For("shop.Store.Get") // its guard is made on first use
 	events := rt.Subscribe(100)
 	defer events.Close()
@@ -161,7 +159,7 @@ func ExampleWithLogger() {
 	if err != nil {
 		fmt.Println(err)
 	}
-	defer rt.Close() // writes what is not written yet
+	defer func() { _ = rt.Close() }() // writes what is not written yet
 	rt.For("shop.Store.Get")
 	err = rt.Registry().Replace(map[registry.Key]registry.Spec{"shop.Store.Get": {Limit: 2}})
 	if err != nil {
@@ -173,7 +171,7 @@ func ExampleWithLogger() {
 
 func ExampleHistogram_Sub() {
 	rt := isolated(registry.Spec{})
-	defer rt.Close()
+	defer func() { _ = rt.Close() }()
 	before := rt.For("shop.Store.Get").Snapshot().Latency
 	for range 3 {
 		_ = rt.Do("shop.Store.Get", func() error { return store.get(id) })

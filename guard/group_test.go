@@ -30,7 +30,7 @@ func TestGroupSharesOneBound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := wantReason(t, a.Do(nothing), guard.ReasonFull)
+		r := rejectionOf(t, a.Do(nothing), guard.ReasonFull)
 		if r.Key() != "a" || r.Limit() != 2 {
 			t.Errorf("the refusal names %q and %d", r.Key(), r.Limit())
 		}
@@ -65,7 +65,7 @@ func TestGroupSharesOneBound(t *testing.T) {
 		if sb.Failed != 0 || sb.Unrecorded != 1 || len(sb.Refused) != 0 || sb.Evicted != 0 {
 			t.Errorf("b: failed %d, unrecorded %d, refused %v, evicted %d", sb.Failed, sb.Unrecorded, sb.Refused, sb.Evicted)
 		}
-		rt.Close()
+		_ = rt.Close()
 		for {
 			e, err := events.Next(ctx)
 			if err != nil {
@@ -178,7 +178,7 @@ func TestNothingIsLeftInAGroupThatNobodyIsIn(t *testing.T) {
 		go func() { waiter <- g.Do(nothing) }() // waits in the group
 		synctest.Wait()
 		replace(t, rt, specs{"k": {Limit: 1, Wait: time.Minute, Queue: 5}})
-		rt.Close()
+		_ = rt.Close()
 		for range 2 {
 			wantReason(t, <-waiter, guard.ReasonClosed)
 		}

@@ -16,7 +16,7 @@ func BenchmarkTenThousandKeys(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer rt.Close()
+	defer func() { _ = rt.Close() }()
 	for i := range 10_000 {
 		_ = rt.Do(registry.Key(fmt.Sprint("key", i)), func() error { return nil })
 	}

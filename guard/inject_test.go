@@ -59,10 +59,11 @@ func eachWayInjected(t *testing.T, test func(t *testing.T, s *script, g *guard.G
 
 func TestInjectorRefusesForEveryReason(t *testing.T) {
 	eachWayInjected(t, func(t *testing.T, s *script, g *guard.Guard, do func(func() error) error) {
+		t.Helper()
 		for _, reason := range guard.Reasons() {
 			s.refuse = reason
 			err := do(func() error { t.Error("a refused call ran"); return nil })
-			if r := wantReason(t, err, reason); r.Key() != g.Key() {
+			if r := rejectionOf(t, err, reason); r.Key() != g.Key() {
 				t.Errorf("the refusal names %q", r.Key())
 			}
 		}
@@ -90,6 +91,7 @@ func TestInjectorRefusesForEveryReason(t *testing.T) {
 
 func TestInjectedErrorIsTheCallsOutcome(t *testing.T) {
 	eachWayInjected(t, func(t *testing.T, s *script, g *guard.Guard, do func(func() error) error) {
+		t.Helper()
 		s.inject = errWork
 		for range 5 {
 			err := do(func() error { t.Error("the function ran"); return nil })
@@ -111,6 +113,7 @@ func TestInjectedErrorIsTheCallsOutcome(t *testing.T) {
 // An injector that only delays leaves the outcome to the function.
 func TestInjectorThatDecidesNothingLeavesNoMark(t *testing.T) {
 	eachWayInjected(t, func(t *testing.T, _ *script, g *guard.Guard, do func(func() error) error) {
+		t.Helper()
 		func() {
 			defer func() { _ = recover() }()
 			_ = do(func() error { panic("the function's") })
@@ -123,6 +126,7 @@ func TestInjectorThatDecidesNothingLeavesNoMark(t *testing.T) {
 
 func TestInjectorThatPanicsGivesThePlaceBack(t *testing.T) {
 	eachWayInjected(t, func(t *testing.T, s *script, g *guard.Guard, do func(func() error) error) {
+		t.Helper()
 		s.panics = "injected"
 		for range 5 {
 			func() {

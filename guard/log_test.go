@@ -187,12 +187,12 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 			t.Error("a runtime does not follow the shared registry")
 		}
 	}
-	one.Close()
+	_ = one.Close()
 	replaceIn(t, reg, specs{"k": {Limit: 4}})
 	if two.For("k").Snapshot().Bulkhead.Bound != 4 || one.For("k").Snapshot().Bulkhead.Bound != 3 {
 		t.Error("a closed runtime follows, or an open one does not")
 	}
-	two.Close()
+	_ = two.Close()
 	if err := one.DoContext(context.Background(), "k", func(context.Context) error { return nil }); err == nil {
 		t.Error("a closed runtime admits a call")
 	}

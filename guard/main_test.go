@@ -19,29 +19,29 @@ type closingDefault struct{ m *testing.M }
 
 func (c closingDefault) Run() int {
 	code := c.m.Run()
-	guard.Default().Close()
+	_ = guard.Default().Close()
 	return code
 }
 
 // newRuntime returns a silent runtime that ends with the test.
-func newRuntime(t testing.TB, opts ...guard.Option) *guard.Runtime {
+func newRuntime(t *testing.T, opts ...guard.Option) *guard.Runtime {
 	t.Helper()
 	rt, err := guard.NewRuntime(nil, append([]guard.Option{guard.WithLogger(zerolog.Nop())}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { rt.Close() })
+	t.Cleanup(func() { _ = rt.Close() })
 	return rt
 }
 
 // declared returns the guard of a key with a spec of its own.
-func declared(t testing.TB, rt *guard.Runtime, key registry.Key, s registry.Spec) *guard.Guard {
+func declared(t *testing.T, rt *guard.Runtime, key registry.Key, s registry.Spec) *guard.Guard {
 	t.Helper()
 	replace(t, rt, map[registry.Key]registry.Spec{key: s})
 	return rt.For(key)
 }
 
-func replace(t testing.TB, rt *guard.Runtime, specs map[registry.Key]registry.Spec) {
+func replace(t *testing.T, rt *guard.Runtime, specs map[registry.Key]registry.Spec) {
 	t.Helper()
 	if err := rt.Registry().Replace(specs); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,13 @@ func replace(t testing.TB, rt *guard.Runtime, specs map[registry.Key]registry.Sp
 func elapse(d time.Duration) { <-time.After(d) }
 
 // wantReason checks that err is a refusal for a reason.
-func wantReason(t testing.TB, err error, want guard.Reason) *guard.Rejection {
+func wantReason(t *testing.T, err error, want guard.Reason) {
+	t.Helper()
+	_ = rejectionOf(t, err, want)
+}
+
+// rejectionOf checks that err is a refusal for a reason, and returns it.
+func rejectionOf(t *testing.T, err error, want guard.Reason) *guard.Rejection {
 	t.Helper()
 	var r *guard.Rejection
 	if !errors.As(err, &r) {
@@ -65,7 +71,7 @@ func wantReason(t testing.TB, err error, want guard.Reason) *guard.Rejection {
 }
 
 // wantIdle checks that nothing is in flight, detached or waiting.
-func wantIdle(t testing.TB, g *guard.Guard) {
+func wantIdle(t *testing.T, g *guard.Guard) {
 	t.Helper()
 	if b := g.Snapshot().Bulkhead; b.InFlight != 0 || b.Detached != 0 || b.Waiting != 0 {
 		t.Errorf("%s: %d in flight, %d detached, %d waiting; want none", g.Key(), b.InFlight, b.Detached, b.Waiting)

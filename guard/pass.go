@@ -44,6 +44,7 @@ func (g *Guard) Enter(ctx context.Context) (Pass, error) {
 			return Pass{g.own.Hold(t), ctx}, nil
 		case bulkhead.Full:
 			return Pass{}, g.refuse(g.plan.Load(), ReasonFull)
+		default:
 		}
 	}
 	p := g.plan.Load()
@@ -68,6 +69,7 @@ func (g *Guard) EnterScoped(ctx context.Context) (Pass, error) {
 			return Pass{g.own.Hold(t), ctx}, nil
 		case bulkhead.Full:
 			return Pass{}, g.refuse(g.plan.Load(), ReasonFull)
+		default:
 		}
 	}
 	p := g.plan.Load()

@@ -69,6 +69,7 @@ func eachEnter(t *testing.T, test func(t *testing.T, g *guard.Guard, enter func(
 
 func TestOutcomeIsTheLastRecord(t *testing.T) {
 	eachEnter(t, func(t *testing.T, g *guard.Guard, enter func() guard.Pass) {
+		t.Helper()
 		for _, c := range []struct {
 			record             []error
 			failed, unrecorded uint64
@@ -99,6 +100,7 @@ func TestOutcomeIsTheLastRecord(t *testing.T) {
 // its place.
 func TestOnlyTheFirstExitCounts(t *testing.T) {
 	eachEnter(t, func(t *testing.T, g *guard.Guard, enter func() guard.Pass) {
+		t.Helper()
 		for range 100 {
 			first := enter()
 			spare := first
@@ -127,6 +129,7 @@ func TestOnlyTheFirstExitCounts(t *testing.T) {
 
 func TestExitOnManyGoroutinesCountsOnce(t *testing.T) {
 	eachEnter(t, func(t *testing.T, g *guard.Guard, enter func() guard.Pass) {
+		t.Helper()
 		for range 50 {
 			pass := enter()
 			pass.Record(errWork)
@@ -173,7 +176,7 @@ func TestEnterNIsAllOrNothing(t *testing.T) {
 	}
 	three.Exit()
 	_, err = g.EnterN(ctx, 11)
-	if r := wantReason(t, err, guard.ReasonTooHeavy); r.Limit() != 10 {
+	if r := rejectionOf(t, err, guard.ReasonTooHeavy); r.Limit() != 10 {
 		t.Errorf("the limit of a weight is named as %d, want Expand x Limit = 10", r.Limit())
 	}
 	_, err = g.EnterN(ctx, 6)

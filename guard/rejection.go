@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spillway-go/spillway/bulkhead"
@@ -75,7 +76,7 @@ var reasonTexts = [reasons]string{
 	ReasonOpen:       "the breaker is open",
 	ReasonThrottled:  "throttled by the client",
 	ReasonClosed:     "the runtime is closed",
-	ReasonInvalidKey: "a key is 1.." + fmt.Sprint(registry.MaxKeyLen) + " printable bytes without spaces",
+	ReasonInvalidKey: "a key is 1.." + strconv.Itoa(registry.MaxKeyLen) + " printable bytes without spaces",
 }
 
 // retrySteps are the values that RetryAfter takes.
@@ -116,6 +117,7 @@ func (g *Guard) refuse(p *plan, reason Reason) *Rejection {
 		limit = p.bulkhead.Bound()
 	case ReasonTooHeavy:
 		limit = p.spec.Limit * p.spec.Expand
+	default:
 	}
 	if r := g.rejections[reason].Load(); r != nil && r.limit == limit && r.after == g.retryAfter(reason) {
 		return r

@@ -55,7 +55,7 @@ func TestRejectionOfEveryReason(t *testing.T) {
 		}
 		injector.refuse = reason
 		err := g.Do(nothing)
-		r := wantReason(t, err, reason)
+		r := rejectionOf(t, err, reason)
 		if reason.String() != want.name {
 			t.Errorf("it is spelled %q, want %q", reason, want.name)
 		}
@@ -87,7 +87,7 @@ func TestRejectionOfAFullKey(t *testing.T) {
 	h := block(g.Do)
 	defer func() { _ = h.end() }()
 	err := g.Do(nothing)
-	r := wantReason(t, err, guard.ReasonFull)
+	r := rejectionOf(t, err, guard.ReasonFull)
 	if r.Limit() != 1 || !strings.Contains(err.Error(), "overload protection limit exceeded") {
 		t.Errorf("limit %d, text %s", r.Limit(), err)
 	}
@@ -98,7 +98,7 @@ func TestRejectionOfAFullKey(t *testing.T) {
 	replace(t, rt, map[registry.Key]registry.Spec{"shop.Store.Get": {Limit: 2}})
 	second := block(g.Do)
 	defer func() { _ = second.end() }()
-	changed := wantReason(t, g.Do(nothing), guard.ReasonFull)
+	changed := rejectionOf(t, g.Do(nothing), guard.ReasonFull)
 	if changed.Limit() != 2 || !strings.Contains(changed.Error(), "limit 2") {
 		t.Errorf("after a new spec the limit is %d: %v", changed.Limit(), changed)
 	}
@@ -106,7 +106,7 @@ func TestRejectionOfAFullKey(t *testing.T) {
 		t.Errorf("the old rejection changed: %v", r)
 	}
 	replace(t, rt, map[registry.Key]registry.Spec{"shop.Store.Get": {Limit: 1}})
-	if back := wantReason(t, g.Do(nothing), guard.ReasonFull); back.Limit() != 1 {
+	if back := rejectionOf(t, g.Do(nothing), guard.ReasonFull); back.Limit() != 1 {
 		t.Errorf("the limit is %d", back.Limit())
 	}
 }
@@ -130,7 +130,7 @@ func TestRetryAfterFollowsTheServiceTime(t *testing.T) {
 			g := declared(t, newRuntime(t), "k", registry.Spec{Limit: 1, Stale: 24 * time.Hour})
 			refused := func() *guard.Rejection {
 				h := block(g.Do)
-				r := wantReason(t, g.Do(nothing), guard.ReasonFull)
+				r := rejectionOf(t, g.Do(nothing), guard.ReasonFull)
 				elapse(c.service)
 				_ = h.end()
 				return r
@@ -148,7 +148,7 @@ func TestRetryAfterFollowsTheServiceTime(t *testing.T) {
 				}
 			}
 			h := block(g.Do)
-			r := wantReason(t, g.Do(nothing), guard.ReasonFull)
+			r := rejectionOf(t, g.Do(nothing), guard.ReasonFull)
 			if r.RetryAfter() > max(c.after/5, 100*time.Millisecond) || !slices.Contains(steps, r.RetryAfter()) {
 				t.Errorf("service %v, then 100 quick calls: come back after %v", c.service, r.RetryAfter())
 			}

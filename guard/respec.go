@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -65,7 +66,7 @@ func (t *table) plan(g *Guard) (declared bool) {
 	}
 	t.regroup(g, spec.Group, cfg)
 	p := &plan{spec: spec, inject: t.rt.opts.injector, invalid: g.key == invalidKey, bulkhead: &g.own}
-	p.loose = bulkhead.Demand{Weight: 1, Level: p.level(nil), Longest: longestWait(spec)}
+	p.loose = bulkhead.Demand{Weight: 1, Level: p.level(context.Background()), Longest: longestWait(spec)}
 	settings := &g.settings
 	if g.group != nil {
 		p.bulkhead, settings = &g.group.bulkhead, &g.group.settings

@@ -19,7 +19,7 @@ func silent(t *testing.T, opts ...Option) *Runtime {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { rt.Close() })
+	t.Cleanup(func() { _ = rt.Close() })
 	return rt
 }
 

@@ -164,7 +164,7 @@ func TestConcurrentChangesConverge(t *testing.T) {
 				t.Fatalf("round %d: %s has %v, limit %d, bound %d; the registry says %v", round, s.Key, s.Spec, s.Bulkhead.Limit, s.Bulkhead.Bound, want)
 			}
 		}
-		rt.Close()
+		_ = rt.Close()
 	}
 }
 
@@ -238,7 +238,7 @@ func TestEventsOfNewSpecs(t *testing.T) {
 			t.Fatal(err)
 		}
 		rt.Registry().Remove("k", "without_a_guard")
-		rt.Close()
+		_ = rt.Close()
 		want := []struct {
 			key  registry.Key
 			spec registry.Spec

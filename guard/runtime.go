@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -52,7 +53,7 @@ func WithLogger(l zerolog.Logger) Option {
 func WithSlog(l *slog.Logger) Option {
 	return func(o *options) error {
 		if l == nil {
-			return fmt.Errorf("guard: WithSlog got a nil logger")
+			return errors.New("guard: WithSlog got a nil logger")
 		}
 		o.loggers = append(o.loggers, slogLogger(l))
 		return nil

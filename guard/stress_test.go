@@ -328,6 +328,7 @@ func TestStress(t *testing.T) {
 				evicted++
 			case guard.EventDropped:
 				dropped += e.Count
+			default:
 			}
 		}
 	})
@@ -450,7 +451,7 @@ func TestStress(t *testing.T) {
 		sum.lost += k.lost.Load()
 		sum.refused += refused
 	}
-	rt.Close() // tells the rest
+	_ = rt.Close() // tells the rest
 	reader.Wait()
 	for _, k := range keys {
 		sum.lostCounted += rt.For(k.key).Snapshot().Lost

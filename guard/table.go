@@ -50,7 +50,7 @@ func (t *table) init(rt *Runtime) {
 }
 
 func (t *table) get(key registry.Key) *Guard {
-	address := uint64(uintptr(unsafe.Pointer(unsafe.StringData(string(key)))))
+	address := uint64(uintptr(unsafe.Pointer(unsafe.StringData(string(key))))) //nolint:gosec // only hashed, never followed
 	i := (address + uint64(len(key))) * 0x9E3779B97F4A7C15 >> 56
 	if g := t.front[i].Load(); g != nil && g.key == key {
 		return g
@@ -68,22 +68,28 @@ func (t *table) miss(key registry.Key, i uint64) *Guard {
 		}
 		v = g
 	}
-	g := v.(*Guard)
+	g := guardIn(v)
 	if t.front[i].Load() != g {
 		t.front[i].Store(g)
 	}
 	return g
 }
 
+// guardIn is a value of byKey.
+func guardIn(v any) *Guard {
+	g, _ := v.(*Guard)
+	return g
+}
+
 // find returns the guard of a key if there is one, held or not.
 func (t *table) find(key registry.Key) *Guard {
 	if v, ok := t.byKey.Load(key); ok {
-		return v.(*Guard)
+		return guardIn(v)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if v, ok := t.byKey.Load(key); ok {
-		return v.(*Guard)
+		return guardIn(v)
 	}
 	if key == overflowKey {
 		return t.overflow
@@ -104,7 +110,7 @@ func (t *table) create(key registry.Key) (g *Guard, keep bool) {
 		return t.standIn(&t.overflow, overflowKey), false
 	}
 	if v, ok := t.byKey.Load(key); ok {
-		return v.(*Guard), true
+		return guardIn(v), true
 	}
 	g = t.weak[key].Value()
 	_, declared := t.rt.reg.Lookup(key)
@@ -150,7 +156,7 @@ func (t *table) each(f func(*Guard)) {
 	t.mu.Lock()
 	list := make([]*Guard, 0, t.undeclared+len(t.weak)+2)
 	list = append(list, t.overflow, t.invalid)
-	t.byKey.Range(func(_, v any) bool { list = append(list, v.(*Guard)); return true })
+	t.byKey.Range(func(_, v any) bool { list = append(list, guardIn(v)); return true })
 	for _, p := range t.weak {
 		list = append(list, p.Value())
 	}

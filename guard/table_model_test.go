@@ -175,8 +175,8 @@ func (m *tableModel) check(t *rapid.T) {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
 	var got []registry.Key
-	for k := range tab.byKey.Range {
-		got = append(got, k.(registry.Key))
+	for _, v := range tab.byKey.Range {
+		got = append(got, guardIn(v).key)
 	}
 	want := slices.Concat(slices.Collect(maps.Keys(m.in)), slices.Collect(maps.Keys(m.pinned)))
 	slices.Sort(got)
@@ -215,7 +215,7 @@ func TestTableOfKeysFollowsItsModel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer rt.Close()
+			defer func() { _ = rt.Close() }()
 			if err := rt.reg.SetDefault(registry.Spec{Limit: 2}); err != nil {
 				t.Fatal(err)
 			}

@@ -180,7 +180,7 @@ func TestHeldGuardIsFoundAgain(t *testing.T) {
 	if b := held.Snapshot().Bulkhead; b.Bound != 9 {
 		t.Errorf("the bound is %d, want the declared one", b.Bound)
 	}
-	held = nil
+	held = nil //nolint:wastedassign // for the collector
 	for i := range 5 {
 		_ = rt.Do(registry.Key(fmt.Sprint("key", i)), nothing)
 	}
@@ -205,7 +205,7 @@ func TestOverflowGuard(t *testing.T) {
 			t.Fatalf("c has the guard of %q", over.Key())
 		}
 		c, d := block(rt.For("c").Do), block(rt.For("d").Do)
-		r := wantReason(t, rt.Do("e", nothing), guard.ReasonFull) // they share one bound
+		r := rejectionOf(t, rt.Do("e", nothing), guard.ReasonFull) // they share one bound
 		if r.Key() != "(overflow)" {
 			t.Errorf("the refusal names %q", r.Key())
 		}
@@ -281,7 +281,7 @@ func TestInvalidKeys(t *testing.T) {
 	for _, key := range invalid {
 		for _, way := range ways {
 			err := way.do(rt.For(key), func() error { t.Errorf("%s: a call of %q ran", way.name, key); return nil })
-			if r := wantReason(t, err, guard.ReasonInvalidKey); r.Key() != "(invalid)" {
+			if r := rejectionOf(t, err, guard.ReasonInvalidKey); r.Key() != "(invalid)" {
 				t.Errorf("the refusal names %q", r.Key())
 			}
 		}

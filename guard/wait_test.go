@@ -143,7 +143,7 @@ func TestEveryWayWaitsAndIsAnsweredInTime(t *testing.T) {
 					if passed := time.Since(start); passed != spec.Wait/4 {
 						t.Errorf("in after %v, want %v", passed, spec.Wait/4)
 					}
-					<-h.done
+					_ = <-h.done
 					wantIdle(t, g)
 				})
 			})
