@@ -29,7 +29,7 @@ func TestCallsAllocateNothing(t *testing.T) {
 	cancel()
 	n := 0 // what the functions close over
 	parts := []string{"shop", "Store", "Get"}
-	built := registry.Key(strings.Join(parts, ".")) // another address than the constant's
+	built := registry.Key(strings.Join(parts, "."))                // another address than the constant's
 	withContext := func(context.Context) error { n++; return nil } //nolint:unparam // what DoContext takes
 	calls := []struct {
 		name string

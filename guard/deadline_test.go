@@ -329,7 +329,9 @@ func TestWaitCountsIntoTheTimeout(t *testing.T) {
 					} else if err != nil {
 						t.Error(err)
 					}
-					_ = <-h.done
+					if err := <-h.done; err != nil {
+						t.Error(err)
+					}
 					wantIdle(t, g)
 				})
 			})
@@ -360,7 +362,9 @@ func TestCallerThatGoesWhileWaiting(t *testing.T) {
 			if err := way.of(ctx, g, func(context.Context) {}); err != nil {
 				wantReason(t, err, guard.ReasonCanceled)
 			}
-			_ = <-h.done
+			if err := <-h.done; err != nil {
+				t.Error(err)
+			}
 			wantIdle(t, g)
 		})
 	}
@@ -396,6 +400,8 @@ func TestTimeoutBoundsTheWaitOfDo(t *testing.T) {
 		if err := g.Do(nothing); err != nil {
 			t.Error(err)
 		}
-		_ = <-h.done
+		if err := <-h.done; err != nil {
+			t.Error(err)
+		}
 	})
 }

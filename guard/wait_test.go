@@ -143,7 +143,9 @@ func TestEveryWayWaitsAndIsAnsweredInTime(t *testing.T) {
 					if passed := time.Since(start); passed != spec.Wait/4 {
 						t.Errorf("in after %v, want %v", passed, spec.Wait/4)
 					}
-					_ = <-h.done
+					if err := <-h.done; err != nil {
+						t.Error(err)
+					}
 					wantIdle(t, g)
 				})
 			})
