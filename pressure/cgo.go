@@ -1,0 +1,5 @@
+//go:build cgo
+
+package pressure
+
+const cgo = true
