@@ -321,6 +321,21 @@ func TestLeakedWriter(t *testing.T) {
 	}
 }
 
+// Or else it would hide the loss of a later pass.
+func TestEndedWriterKeepsNoPass(t *testing.T) {
+	_, rt := newMiddlewareWithoutInjector(t)
+	pass, err := rt.For("k").Enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pass.Exit()
+	_, seen := wrap(writerWith(0, nil), pass)
+	seen.end(t.Context())
+	if seen.pass != (guard.Pass{}) {
+		t.Error("the writer still has the pass")
+	}
+}
+
 // Guarded twice under one key a request counts once; both see its status.
 func TestNestedMiddleware(t *testing.T) {
 	m, rt := newMiddleware(t, Config{})
