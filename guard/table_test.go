@@ -374,7 +374,7 @@ func TestNeverTwoGuardsOfOneKey(t *testing.T) {
 func TestMillionKeysStayWithinTheBound(t *testing.T) {
 	n := 1_000_000
 	if testing.Short() || raceDetector {
-		n = 50_000
+		n = 2 * guard.DefaultMaxKeys
 	}
 	rt := newRuntime(t)
 	heap := func() uint64 {
