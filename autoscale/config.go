@@ -6,15 +6,18 @@ import (
 	"time"
 )
 
-// Pressure tells how the machine is doing. All its methods must be cheap and safe for concurrent use.
+// Pressure tells how the machine is doing; package pressure's Sampler does. All its methods must be safe for concurrent use, and
+// all but Why cheap.
 type Pressure interface {
-	// Normal reports whether every required indicator is known and normal, and if not the sentence why, such as
-	// "cpu 83 % of quota, limit 80 %".
-	Normal() (ok bool, why string)
-	// Tight reports whether CPU or memory is tight, and why.
-	Tight() (tight bool, why string)
-	// Sample numbers the sample that these answers come from. A key takes at most one step a sample.
-	Sample() uint64
+	// Normal reports whether every required indicator is known and normal.
+	Normal() bool
+	// CPUTight and MemoryTight report whether one is short.
+	CPUTight() bool
+	MemoryTight() bool
+	// Why is the sentence for what is not normal, such as "cpu 83 % of quota, limit 80 %".
+	Why() string
+	// Number counts the samples that these answers come from. A key takes at most one step a sample.
+	Number() uint64
 }
 
 // Target is the bulkhead of a key, and what is known of its calls. SetBound and Watch are called under the key's lock, so they

@@ -8,8 +8,8 @@
 //
 //	scaler, err := autoscale.New(autoscale.Config{Pressure: sampler})
 //	...
-//	key := scaler.Key("shop.Store.Get", target)
-//	key.Resize(20)
+//	scaler.Count(20)
+//	key := scaler.Key("shop.Store.Get", 20, target)
 //	...
 //	pause := key.Expand(autoscale.Load{Max: 80, Bound: 20, InFlight: 20}) // a call found no place
 //	...

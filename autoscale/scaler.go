@@ -14,7 +14,7 @@ type Scaler struct {
 	cfg Config
 
 	mu       sync.Mutex // guards the rest; nothing else is called under it
-	sum      int        // of N over all keys
+	sum      int        // of N over all keys, as Count was told
 	sample   uint64     // the one that gained counts for
 	gained   int        // by all keys in this sample
 	expanded map[*Key]struct{}
@@ -48,8 +48,18 @@ type Key struct {
 	since   int64  // the window began
 }
 
-// Key adds a key. It does not grow before Resize. Remove takes it out.
-func (s *Scaler) Key(name string, t Target) *Key { return &Key{scaler: s, name: name, target: t} }
+// Count adds to the sum of N over all keys, of which one sample's growth is a share. Keys that never asked to grow count too, so
+// that it is the caller's to keep.
+func (s *Scaler) Count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sum += n
+}
+
+// Key returns the share of a key whose N is n and whose bound is n. The scaler holds it only while its bound is above N.
+func (s *Scaler) Key(name string, n int, t Target) *Key {
+	return &Key{scaler: s, name: name, target: t, limit: n, bound: n}
+}
 
 // Resize says what N of the key is now, and puts it into force.
 func (k *Key) Resize(n int) {
@@ -59,19 +69,11 @@ func (k *Key) Resize(n int) {
 	k.target.SetBound(n)
 }
 
-// Remove takes the key out, and leaves its target alone.
-func (k *Key) Remove() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.place(0, 0)
-}
-
 // place notes N and the bound. Under k.mu.
 func (k *Key) place(limit, bound int) {
 	s := k.scaler
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sum += limit - k.limit
 	k.limit, k.bound, k.since = limit, bound, clock.Now()
 	if bound > limit {
 		s.expanded[k] = struct{}{}
@@ -107,11 +109,11 @@ func (k *Key) obstacle(l Load) (Cause, string) {
 		return Ceiling, fmt.Sprintf("the bound is at its ceiling of %d", l.Max)
 	}
 	p := k.scaler.cfg.Pressure
-	if tight, why := p.Tight(); tight {
-		return Tight, why
+	if p.CPUTight() || p.MemoryTight() {
+		return Tight, p.Why()
 	}
-	if ok, why := p.Normal(); !ok {
-		return Pressured, why
+	if !p.Normal() {
+		return Pressured, p.Why()
 	}
 	if !k.target.Healthy() {
 		return Unhealthy, "the key's breaker is not closed"
@@ -124,9 +126,9 @@ func (k *Key) obstacle(l Load) (Cause, string) {
 
 // grow takes one step, unless another call took it or the sample has no room for it.
 func (k *Key) grow(l Load) (Cause, string) {
-	sample := k.scaler.cfg.Pressure.Sample()
+	sample := k.scaler.cfg.Pressure.Number()
 	k.mu.Lock()
-	if k.limit == 0 || l.Bound < k.bound {
+	if l.Bound < k.bound {
 		k.mu.Unlock()
 		return Grown, "" // by another call, just now
 	}
@@ -191,10 +193,11 @@ func (s *Scaler) Tick() {
 	if len(keys) == 0 {
 		return
 	}
-	tight, why := s.cfg.Pressure.Tight()
+	p := s.cfg.Pressure
+	tight := p.CPUTight() || p.MemoryTight()
 	for _, k := range keys {
 		if tight {
-			k.back(true, Tight, why)
+			k.back(true, Tight, p.Why())
 			continue
 		}
 		k.settle()

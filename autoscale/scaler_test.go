@@ -22,19 +22,27 @@ type machine struct {
 	sample uint64
 }
 
-func (m *machine) Normal() (bool, string) {
+func (m *machine) Normal() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.bad == "" && m.tight == "", m.bad + m.tight
+	return m.bad == "" && m.tight == ""
 }
 
-func (m *machine) Tight() (bool, string) {
+func (m *machine) CPUTight() bool { return false }
+
+func (m *machine) MemoryTight() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.tight != "", m.tight
+	return m.tight != ""
 }
 
-func (m *machine) Sample() uint64 {
+func (m *machine) Why() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.bad + m.tight
+}
+
+func (m *machine) Number() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.sample
@@ -96,10 +104,9 @@ func (f *fixture) last() Step {
 }
 
 func (f *fixture) key(n int) (*key, *Key) {
-	target := &key{}
-	k := f.Scaler.Key("k", target)
-	k.Resize(n)
-	return target, k
+	target := &key{bound: n}
+	f.Count(n)
+	return target, f.Scaler.Key("k", n, target)
 }
 
 // ask is a call that finds the key full.
@@ -316,7 +323,7 @@ func TestNotTakenIsToldOncePerCauseAndSecond(t *testing.T) {
 	})
 }
 
-func TestResizeAndRemove(t *testing.T) {
+func TestResize(t *testing.T) {
 	f := newFixture(t)
 	target, k := f.key(20)
 	ask(target, k, 4)
@@ -326,10 +333,8 @@ func TestResizeAndRemove(t *testing.T) {
 	}
 	f.next()
 	ask(target, k, 4)
-	k.Remove()
-	f.Tick()
-	if target.bound != 60 || f.Expanded() != 0 || f.sum != 0 {
-		t.Errorf("after Remove: bound %d, expanded %d, sum %d", target.bound, f.Expanded(), f.sum)
+	if target.bound != 60 {
+		t.Errorf("bound %d after a step, want 60", target.bound)
 	}
 }
 
@@ -349,9 +354,10 @@ func TestBoundsModel(t *testing.T) {
 		}
 		var keys []*pair
 		for range rapid.IntRange(1, 5).Draw(t, "keys") {
-			target := &key{}
-			k := s.Key("k", target)
-			k.Resize(rapid.IntRange(1, 50).Draw(t, "n"))
+			n := rapid.IntRange(1, 50).Draw(t, "n")
+			target := &key{bound: n}
+			s.Count(n)
+			k := s.Key("k", n, target)
 			keys = append(keys, &pair{target, k, rapid.IntRange(1, 4).Draw(t, "expand")})
 		}
 		pick := func(t *rapid.T) *pair { return keys[rapid.IntRange(0, len(keys)-1).Draw(t, "key")] }

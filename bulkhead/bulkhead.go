@@ -55,6 +55,8 @@ type Bulkhead struct {
 	quietEnd    int64
 	quietWeight int
 	admitted    uint64 // the most that a Snapshot told of
+	watched     int64  // Watch's number while it was not exceeded, else 0
+	exceeded    bool   // since the last Watch
 
 	growing sync.Mutex // guards the replacement of table
 	reports reports
@@ -191,7 +193,7 @@ func (b *Bulkhead) TakeSlow(ctx context.Context, d *Demand) (Ticket, Outcome) {
 	if word, ok := b.admit(d.Weight); ok {
 		return b.entry(word, t, d), Taken
 	}
-	b.expand(t)
+	b.expand(t, d.Weight)
 	tight := b.tight()
 
 	b.lock()
@@ -271,6 +273,9 @@ func (b *Bulkhead) admitLocked(weight int) (uint64, bool) {
 			return 0, false
 		}
 		if b.word.CompareAndSwap(word, word+seqOne+uint64(weight)) {
+			if b.watched > 0 && int64(word&liveMask)+int64(weight) > b.watched {
+				b.regate()
+			}
 			return word, true
 		}
 	}
@@ -287,6 +292,13 @@ func (b *Bulkhead) effective() int64 {
 // regate publishes the bound to the fast path. Under mu.
 func (b *Bulkhead) regate() {
 	g := b.effective()
+	if b.watched > 0 {
+		if int64(b.word.Load()&liveMask) > b.watched {
+			b.watched, b.exceeded = 0, true
+		} else {
+			g = min(g, b.watched)
+		}
+	}
 	if b.room.count > 0 || !goroutine.Fast() {
 		g = 0
 	}
@@ -318,6 +330,19 @@ func (b *Bulkhead) SetBound(n int) {
 	b.bound.Store(max(1, min(int64(n), b.ceiling.Load())))
 	b.changed()
 	b.mu.Unlock()
+}
+
+// Watch begins to watch whether more than n places are taken at once at any moment from now on, and returns whether the number of the
+// last Watch was exceeded since then. 0 stops watching. The fast path pays nothing for it: its gate is lowered to n,
+// and whoever comes there takes the slow path once.
+func (b *Bulkhead) Watch(n int) (exceeded bool) {
+	b.lock()
+	defer b.mu.Unlock()
+	exceeded = b.exceeded
+	b.watched, b.exceeded = int64(max(0, n)), false
+	b.quiet.Store(false) // which takes the gate for the bound
+	b.regate()
+	return exceeded
 }
 
 // Configure replaces the settings. Calls in flight and waiting calls stay, but for those too heavy for the new settings to ever
@@ -375,12 +400,15 @@ func (b *Bulkhead) load() Load {
 	}
 }
 
-// expand asks the Expander, without a lock, unless it asked for a pause.
-func (b *Bulkhead) expand(t int64) {
+// expand asks the Expander, without a lock, unless there is room or it asked for a pause.
+func (b *Bulkhead) expand(t int64, weight int) {
 	if b.expander == nil || t < b.askAfter.Load() {
 		return
 	}
 	l := b.load()
+	if l.InFlight+weight <= min(l.Bound, l.Max-l.Detached) && l.Waiting == 0 {
+		return // the gate is lower for another reason
+	}
 	n, pause := b.expander.Expand(l)
 	b.askAfter.Store(t + int64(pause))
 	if n <= l.Bound {

@@ -58,6 +58,20 @@ func (b *Bulkhead) Snapshot() Snapshot {
 	return s
 }
 
+// Late returns how many calls, detached ones included, are older than d, and how many there are, in time proportional to the
+// slots.
+func (b *Bulkhead) Late(d time.Duration) (late, all int) {
+	t := now()
+	b.entries(func(_ *slot, st uint64) bool {
+		all++
+		if age(st, t) > d {
+			late++
+		}
+		return true
+	})
+	return late, all
+}
+
 // InFlight is the number of places taken by live calls.
 func (b *Bulkhead) InFlight() int { return int(b.word.Load() & liveMask) }
 

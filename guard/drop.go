@@ -90,6 +90,8 @@ func (t *table) search() bool {
 // forget keeps a guard only for those who hold it. Under mu.
 func (t *table) forget(g *Guard) {
 	t.byKey.Delete(g.key)
+	g.held = false
+	t.account(g)
 	for i := range t.front {
 		if t.front[i].Load() == g {
 			t.front[i].CompareAndSwap(g, nil)

@@ -12,18 +12,20 @@ type EventKind uint8
 
 // The kinds. Their spelling in logs is that of String, and stable.
 const (
-	_             EventKind = iota
-	EventRefused            // a key refuses calls: once when it begins and then once a second, with the number since the last
-	EventCalm               // a key that refused calls has refused none for ten seconds
-	EventLost               // a pass was lost; its place is free again
-	EventEvicted            // a stuck call lost its place to a newcomer
-	EventSpec               // a key's spec was replaced
-	EventKeysFull           // undeclared keys share the overflow guard, because too many are busy at once
-	EventDropped            // reports on the key were dropped, since more came than could be told; in a log without a key: events
+	_              EventKind = iota
+	EventRefused             // a key refuses calls: once when it begins and then once a second, with the number since the last
+	EventCalm                // a key that refused calls has refused none for ten seconds
+	EventLost                // a pass was lost; its place is free again
+	EventEvicted             // a stuck call lost its place to a newcomer
+	EventSpec                // a key's spec was replaced
+	EventKeysFull            // undeclared keys share the overflow guard, because too many are busy at once
+	EventDropped             // reports on the key were dropped, since more came than could be told; in a log without a key: events
+	EventBound               // a key's bound took a step up or back
+	EventBoundHeld           // a key's bound did not take a step, once a second at most for one key and cause
 	eventKinds
 )
 
-var eventNames = [eventKinds]string{"", "refused", "calm", "lost", "evicted", "spec", "keys_full", "dropped"}
+var eventNames = [eventKinds]string{"", "refused", "calm", "lost", "evicted", "spec", "keys_full", "dropped", "bound", "bound_held"}
 
 // String returns the stable spelling, such as "refused".
 func (k EventKind) String() string {
@@ -45,8 +47,12 @@ type Event struct {
 	Total uint64
 	// Duration of the episode (EventCalm), or age of the entry (EventLost, EventEvicted).
 	Duration time.Duration
-	// Bound and InFlight of the key at this moment.
+	// Bound and InFlight of the key at this moment. InFlight is not told with EventBound and EventBoundHeld.
 	Bound, InFlight int
+	// From is the bound before the step (EventBound, EventBoundHeld), Cause the kind of reason as package autoscale spells it, and
+	// Why the reason as a sentence.
+	From       int
+	Cause, Why string
 	// Goroutine that took the place (EventLost, EventEvicted).
 	Goroutine uint64
 	// Site is where the pass was taken, "file:line function", if known (EventLost, EventEvicted).
@@ -79,6 +85,10 @@ func (e Event) String() string {
 			return fmt.Sprintf("%d events were not logged: the logger is slower than they come", e.Count)
 		}
 		return fmt.Sprintf("%s: %d reports of lost or stuck calls were dropped", e.Key, e.Count)
+	case EventBound:
+		return fmt.Sprintf("%s: bound %d -> %d: %s", e.Key, e.From, e.Bound, e.Why)
+	case EventBoundHeld:
+		return fmt.Sprintf("%s: bound stays at %d: %s", e.Key, e.Bound, e.Why)
 	default:
 		return e.Kind.String()
 	}

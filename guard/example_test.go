@@ -183,7 +183,7 @@ func ExampleHistogram_Sub() {
 
 // isolated is a silent runtime of an example's own.
 func isolated(undeclared registry.Spec) *guard.Runtime {
-	rt, err := guard.NewRuntime(nil, guard.WithLogger(zerolog.Nop()))
+	rt, err := guard.NewRuntime(nil, guard.WithLogger(zerolog.Nop()), guard.WithPressure(nil))
 	if err == nil {
 		err = rt.Registry().SetDefault(undeclared)
 	}

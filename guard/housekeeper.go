@@ -18,6 +18,7 @@ const (
 	sweepEvery = 250 * time.Millisecond
 	countEvery = time.Second
 	calmAfter  = 10 * time.Second
+	scaleEvery = 100 * time.Millisecond // a sample of the machine
 )
 
 // episode is a time in which a key refuses calls. The housekeeper's own, but for seen.
@@ -31,6 +32,9 @@ type episode struct {
 // start begins the background work, once.
 func (rt *Runtime) start() {
 	rt.started.Do(func() {
+		if rt.sampler != nil {
+			rt.sampler.Start()
+		}
 		sub := rt.hub.subscribe(1024)
 		rt.done.Add(2)
 		go rt.keepHouse()
@@ -67,6 +71,12 @@ func (rt *Runtime) keepHouse() {
 	defer rt.hub.close() // after the last sweep
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
+	var scale <-chan time.Time
+	if rt.scaler != nil {
+		t := time.NewTicker(scaleEvery)
+		defer t.Stop()
+		scale = t.C
+	}
 	// refusing are the guards in an episode, held so that the table's dropping one does not leave its end untold.
 	refusing := map[*Guard]struct{}{}
 	counted := time.Now()
@@ -76,6 +86,9 @@ func (rt *Runtime) keepHouse() {
 			rt.sweep()
 			rt.count(counted, time.Now(), refusing)
 			return
+		case <-scale:
+			rt.scaler.Tick()
+			continue
 		case <-ticker.C:
 		}
 		rt.sweep()

@@ -21,7 +21,9 @@ func defaultLogger() logger {
 func quiet(e Event) bool { return e.Kind == EventRefused && e.Total != e.Count }
 
 // routine events are logged as information, all others as warnings.
-func routine(e Event) bool { return e.Kind == EventSpec || e.Kind == EventCalm }
+func routine(e Event) bool {
+	return e.Kind == EventSpec || e.Kind == EventCalm || e.Kind == EventBound || e.Kind == EventBoundHeld
+}
 
 // zerologLogger writes the fields event, and those of the kind that are set: key, count, total, duration_ms, in_flight, bound,
 // goroutine, site, spec.
@@ -65,7 +67,10 @@ func fields(e Event) []slog.Attr {
 	if e.Duration > 0 {
 		f = append(f, slog.Float64("duration_ms", float64(e.Duration)/1e6))
 	}
-	if e.Bound > 0 {
+	switch {
+	case e.Cause != "":
+		f = append(f, slog.Int("from", e.From), slog.Int("bound", e.Bound), slog.String("cause", e.Cause), slog.String("why", e.Why))
+	case e.Bound > 0:
 		f = append(f, slog.Int("in_flight", e.InFlight), slog.Int("bound", e.Bound))
 	}
 	number("goroutine", e.Goroutine)

@@ -61,15 +61,15 @@ func (t *table) plan(g *Guard) (declared bool) {
 	spec, declared := t.rt.reg.Lookup(g.key)
 	cfg := bulkheadConfig(spec)
 	if g.plan.Load() == nil {
-		t.open(&g.own, g.key, cfg, g.self)
+		g.growth = t.open(&g.own, g.key, cfg, g.self)
 		g.settings = cfg
 	}
 	t.regroup(g, spec.Group, cfg)
 	p := &plan{spec: spec, inject: t.rt.opts.injector, invalid: g.key == invalidKey, bulkhead: &g.own}
 	p.loose = bulkhead.Demand{Weight: 1, Level: p.level(context.Background()), Longest: longestWait(spec)}
-	settings := &g.settings
+	settings, grow := &g.settings, g.growth
 	if g.group != nil {
-		p.bulkhead, settings = &g.group.bulkhead, &g.group.settings
+		p.bulkhead, settings, grow = &g.group.bulkhead, &g.group.settings, g.group.growth
 		p.loose.Owner = &g.self
 	}
 	p.scoped = p.loose
@@ -79,9 +79,16 @@ func (t *table) plan(g *Guard) (declared bool) {
 		if err := p.bulkhead.Configure(cfg); err != nil {
 			panic(err) // not reached: the registry's ranges lie within the bulkhead's
 		}
+		if grow != nil {
+			grow.resize(cfg.Limit)
+		}
+	}
+	if grow != nil {
+		grow.slow.Store(int64(spec.Slow))
 	}
 	g.plan.Store(p)
 	g.direct.Store(p.direct())
+	t.account(g)
 	return declared
 }
 
@@ -90,7 +97,9 @@ type group struct {
 	bulkhead bulkhead.Bulkhead
 	name     string
 	settings bulkhead.Config
+	growth   *growth
 	members  int // guards
+	counted  int // N as the scaler counts it
 }
 
 // regroup takes a guard out of its group, or none, and into another. A group that nobody is in goes when its last call has left:
@@ -105,8 +114,9 @@ func (t *table) regroup(g *Guard, name string, cfg bulkhead.Config) {
 	}
 	if name != "" {
 		if t.groups[name] == nil {
-			t.groups[name] = &group{name: name, settings: cfg}
-			t.open(&t.groups[name].bulkhead, registry.Key(name), cfg, nil)
+			x := &group{name: name, settings: cfg}
+			x.growth = t.open(&x.bulkhead, registry.Key(name), cfg, nil)
+			t.groups[name] = x
 		}
 		g.group = t.groups[name]
 		g.group.members++
@@ -118,15 +128,43 @@ func (t *table) regroup(g *Guard, name string, cfg bulkhead.Config) {
 		idle, _ := x.bulkhead.Idle()
 		if idle {
 			t.rt.tell(registry.Key(x.name), &x.bulkhead)
+			t.rt.recount(&x.counted, 0)
 		}
 		return idle
 	})
 }
 
-func (t *table) open(b *bulkhead.Bulkhead, name registry.Key, cfg bulkhead.Config, owner any) {
+// account keeps the scaler's sum of N right: of the guards in the table, and of the groups that they are in. Under mu.
+func (t *table) account(g *Guard) {
+	limit := g.plan.Load().spec.Limit
+	if g.group != nil {
+		t.rt.recount(&g.group.counted, limit)
+		limit = 0
+	}
+	if !g.held {
+		limit = 0
+	}
+	t.rt.recount(&g.counted, limit)
+}
+
+func (rt *Runtime) recount(counted *int, limit int) {
+	if rt.scaler != nil && limit != *counted {
+		rt.scaler.Count(limit - *counted)
+		*counted = limit
+	}
+}
+
+// open makes a bulkhead, and returns what lets it grow, if the runtime lets any.
+func (t *table) open(b *bulkhead.Bulkhead, name registry.Key, cfg bulkhead.Config, owner any) *growth {
 	cfg.Owner, cfg.Memory, cfg.Reported = owner, t.rt.opts.memory, &t.rt.reported
-	if t.rt.opts.expander != nil {
+	var grow *growth
+	switch {
+	case t.rt.opts.expander != nil:
 		cfg.Expander = &expander{name: name, ask: t.rt.opts.expander}
+	case t.rt.scaler != nil:
+		grow = &growth{name: name, rt: t.rt, bulkhead: b}
+		grow.limit.Store(int64(cfg.Limit))
+		cfg.Expander = grow
 	}
 	if err := b.Init(cfg); err != nil {
 		panic(err) // not reached: the registry's ranges lie within the bulkhead's
@@ -134,6 +172,7 @@ func (t *table) open(b *bulkhead.Bulkhead, name registry.Key, cfg bulkhead.Confi
 	if t.rt.closed.Load() {
 		b.Close()
 	}
+	return grow
 }
 
 // eachBulkhead calls f for every bulkhead, with its key or the name of its group, outside of the table's lock.

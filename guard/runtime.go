@@ -9,7 +9,9 @@ import (
 	"sync/atomic"
 
 	"github.com/rs/zerolog"
+	"github.com/spillway-go/spillway/autoscale"
 	"github.com/spillway-go/spillway/bulkhead"
+	"github.com/spillway-go/spillway/pressure"
 	"github.com/spillway-go/spillway/registry"
 )
 
@@ -20,6 +22,10 @@ type Runtime struct {
 	opts  options
 	table table
 	hub   hub
+
+	pressure Pressure
+	sampler  *pressure.Sampler // our own, or nil
+	scaler   *autoscale.Scaler // nil where no bound grows
 
 	refusing atomic.Bool // somebody was refused since the housekeeper looked
 	reported atomic.Bool // some bulkhead has reports
@@ -37,6 +43,7 @@ type options struct {
 	maxKeys  int
 	expander func(registry.Key) bulkhead.Expander
 	memory   bulkhead.MemoryGauge
+	pressure func() (Pressure, *pressure.Sampler, error)
 }
 
 // Option changes what NewRuntime makes.
@@ -81,7 +88,8 @@ func WithMaxKeys(n int) Option {
 }
 
 // WithExpander gives every key what decides whether its bound may grow. f is called once for each key, or group, whose name
-// it gets then, by the first call that finds no place; nil means that this one does not grow. Without the option no bound grows.
+// it gets then, by the first call that finds no place; nil means that this one does not grow. Without the option package autoscale
+// decides.
 func WithExpander(f func(registry.Key) bulkhead.Expander) Option {
 	return func(o *options) error { o.expander = f; return nil }
 }
@@ -91,13 +99,28 @@ func WithMemoryGauge(m bulkhead.MemoryGauge) Option {
 	return func(o *options) error { o.memory = m; return nil }
 }
 
+// WithPressure tells the runtime how the machine is doing, instead of a sampler of its own: a bound grows only while p says that all is
+// well, and stuck calls are not evicted while it says that memory is tight. With nil no bound grows, and memory is never tight.
+func WithPressure(p Pressure) Option {
+	return func(o *options) error {
+		o.pressure = func() (Pressure, *pressure.Sampler, error) { return p, nil, nil }
+		return nil
+	}
+}
+
+// ownSampler is the default of WithPressure.
+func ownSampler() (Pressure, *pressure.Sampler, error) {
+	s, err := pressure.New(pressure.Config{})
+	return s, s, err
+}
+
 // NewRuntime returns a runtime with specs from reg; nil stands for a fresh registry. Its background work starts with its first
 // guard and ends with Close.
 func NewRuntime(reg *registry.Registry, opts ...Option) (*Runtime, error) {
 	if reg == nil {
 		reg = registry.New()
 	}
-	rt := &Runtime{reg: reg, opts: options{maxKeys: DefaultMaxKeys}, stop: make(chan struct{})}
+	rt := &Runtime{reg: reg, opts: options{maxKeys: DefaultMaxKeys, pressure: ownSampler}, stop: make(chan struct{})}
 	for _, o := range opts {
 		if err := o(&rt.opts); err != nil {
 			return nil, err
@@ -106,9 +129,28 @@ func NewRuntime(reg *registry.Registry, opts ...Option) (*Runtime, error) {
 	if len(rt.opts.loggers) == 0 {
 		rt.opts.loggers = []logger{defaultLogger()}
 	}
+	if err := rt.feel(); err != nil {
+		return nil, err
+	}
 	rt.table.init(rt)
 	rt.unwatch = reg.Watch(rt.respec)
 	return rt, nil
+}
+
+// feel connects the runtime with the machine.
+func (rt *Runtime) feel() error {
+	p, own, err := rt.opts.pressure()
+	if err != nil || p == nil {
+		return err
+	}
+	rt.pressure, rt.sampler = p, own
+	if rt.opts.memory == nil {
+		rt.opts.memory = p
+	}
+	if rt.opts.expander == nil {
+		rt.scaler, err = autoscale.New(autoscale.Config{Pressure: p, OnStep: rt.stepped})
+	}
+	return err
 }
 
 var defaultRuntime = sync.OnceValue(func() *Runtime {
@@ -155,7 +197,8 @@ func (rt *Runtime) Subscribe(buffer int) *Subscription {
 }
 
 // Close refuses all later calls with ReasonClosed, answers those that wait with it, delivers the last events and ends the
-// background work. Calls in flight run on. It may be called more than once, and not from a logger of the runtime.
+// background work, for which it waits until the loggers have written what is left. Calls in flight run on. It may be called more
+// than once, and not from a logger of the runtime.
 func (rt *Runtime) Close() error {
 	rt.closing.Do(func() {
 		rt.unwatch()
@@ -164,6 +207,9 @@ func (rt *Runtime) Close() error {
 		close(rt.stop)
 		rt.done.Wait()
 		rt.hub.close()
+		if rt.sampler != nil {
+			rt.sampler.Close()
+		}
 	})
 	return nil
 }

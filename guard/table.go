@@ -133,6 +133,8 @@ func (t *table) hold(g *Guard, declared bool) {
 		t.undeclared++
 	}
 	t.byKey.Store(g.key, g)
+	g.held = true
+	t.account(g)
 }
 
 // standIn is the guard that stands in for those that cannot be held, made when first needed. Under mu.

@@ -28,7 +28,8 @@ type Runtime struct {
 	missed uint64
 }
 
-// New returns a runtime with a registry of its own and without a logger. It is closed when the test ends. Options are those of
+// New returns a runtime with a registry of its own, without a logger, and blind to the machine that the test runs on: no bound grows,
+// unless guard.WithPressure says how the machine is. It is closed when the test ends. Options are those of
 // guard.NewRuntime, but for WithInjector, which has no effect: use Refuse and Inject. Specs go into Registry(); to
 // test with those of another registry copy them:
 //
@@ -36,7 +37,7 @@ type Runtime struct {
 func New(tb testing.TB, opts ...guard.Option) *Runtime {
 	tb.Helper()
 	rt := &Runtime{tb: tb, faults: &faults{}, filled: map[*fill]struct{}{}}
-	all := append([]guard.Option{guard.WithLogger(zerolog.Nop())}, opts...)
+	all := append([]guard.Option{guard.WithLogger(zerolog.Nop()), guard.WithPressure(nil)}, opts...)
 	inner, err := guard.NewRuntime(nil, append(all, guard.WithInjector(rt.faults))...)
 	if err != nil {
 		tb.Fatalf("guardtest: New: %v", err)
