@@ -82,13 +82,13 @@ func BenchmarkMarkPass(b *testing.B) {
 	m, id := watchdog.NewMark(), goroutine.ID()
 	b.ReportAllocs()
 	for i := uint64(1); b.Loop(); i++ {
-		m.EnterPass(id, i, 1)
+		m.EnterPass(id, i, watchdog.Here())
 		m.LeavePass(i)
 	}
 }
 
-func BenchmarkCallerPC(b *testing.B) {
+func BenchmarkHere(b *testing.B) {
 	for b.Loop() {
-		watchdog.CallerPC()
+		watchdog.Here()
 	}
 }

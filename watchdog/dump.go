@@ -36,12 +36,12 @@ const (
 var dumping sync.Mutex
 
 // goexit is the address that a whole stack in a profile ends with.
-var goexit = sync.OnceValue(func() uint64 {
-	answer := make(chan uint64)
+var goexit = sync.OnceValue(func() uintptr {
+	answer := make(chan uintptr)
 	go func() {
 		var pcs [16]uintptr
 		n := runtime.Callers(0, pcs[:])
-		answer <- uint64(pcs[n-1])
+		answer <- pcs[n-1]
 	}()
 	return <-answer
 })
@@ -64,16 +64,19 @@ func takeDump(calls []*watched, probe *Mark, cfg *Config, judge func(*dump)) {
 		d.failed = NoMark
 	case runtime.NumGoroutine() > cfg.MaxGoroutines:
 		d.failed = TooMany
+	default:
+		dumping.Lock()
+		defer dumping.Unlock()
+		d.choose(calls, probe)
+		d.profile(probe)
+		d.count()
 	}
-	if d.failed != "" {
-		judge(d)
-		return
-	}
-	dumping.Lock()
-	defer dumping.Unlock()
-	d.number = epoch.Add(1)
-	d.choose(calls, probe)
-	r := profileReader{goexit: goexit(), visit: d.looker.visit}
+	judge(d)
+}
+
+// profile takes the profile and keeps what it shows of the chosen marks.
+func (d *dump) profile(probe *Mark) {
+	r := profileReader{goexit: uint64(goexit()), visit: d.looker.visit}
 	before := probe.Enter(goroutine.ID())
 	err := Run(func() error { return pprof.Lookup("goroutine").WriteTo(&r, 1) })
 	probe.Leave(before)
@@ -81,15 +84,19 @@ func takeDump(calls []*watched, probe *Mark, cfg *Config, judge func(*dump)) {
 	if seen := d.looker.wanted[probe.id].seen; err != nil || len(seen) != 1 || seen[0].count != 1 || !seen[0].run || !seen[0].whole {
 		d.failed = Unreadable
 	}
+}
+
+// count makes ready for stackOf.
+func (d *dump) count() {
 	for _, s := range d.looker.sites {
 		s.crowd.count(d.number)
 	}
 	d.looker.deep.count(d.number)
-	judge(d)
 }
 
-// choose finds the marks that goroutines with late calls hold.
+// choose begins the dump and finds the marks that goroutines with late calls hold.
 func (d *dump) choose(calls []*watched, probe *Mark) {
+	d.number = epoch.Add(1)
 	owners := make(map[uint64]bool, len(calls))
 	for _, c := range calls {
 		owners[c.Goroutine] = true
@@ -104,41 +111,37 @@ func (d *dump) choose(calls []*watched, probe *Mark) {
 		w := &wanted{mark: m}
 		if p := m.shown.Load(); p != nil {
 			if w.live = p.live.Load(); w.live != 0 {
-				w.pc = uint64(p.site.Load())
+				w.at = p.site()
 			}
 		}
 		d.looker.wanted[m.id] = w
 		d.byOwner[owner] = append(d.byOwner[owner], w)
 	})
-	names := map[uint64]string{}
+	type place struct {
+		name  string
+		outer uintptr
+	}
+	places := map[Site]place{}
 	for _, w := range d.looker.wanted {
-		if w.pc == 0 {
+		if w.at.pc == 0 {
 			continue
 		}
-		name, ok := names[w.pc]
+		p, ok := places[w.at]
 		if !ok {
-			name = functionAt(w.pc)
-			names[w.pc] = name
+			p = place{functionAt(w.at.pc), w.at.shownCaller()}
+			places[w.at] = p
 		}
-		if name == "" {
+		if p.name == "" || p.outer == 0 {
 			continue
 		}
-		w.site = d.looker.sites[name]
+		w.outer = p.outer
+		w.site = d.looker.sites[p.name]
 		if w.site == nil {
 			w.site = &site{pcs: map[uint64]bool{}}
-			d.looker.sites[name] = w.site
+			d.looker.sites[p.name] = w.site
 		}
-		w.site.pcs[w.pc] = true
+		w.site.pcs[uint64(w.at.pc)] = true
 	}
-}
-
-// functionAt is the user's function that a call of Enter returns to, or "".
-func functionAt(pc uint64) string {
-	f, _ := runtime.CallersFrames([]uintptr{uintptr(pc)}).Next()
-	if ours([]byte(f.Function)) {
-		return ""
-	}
-	return f.Function
 }
 
 // stackOf returns which of the stacks provably is the call's goroutine's, or -1 and why there is none.
@@ -184,7 +187,7 @@ func (d *dump) proven(w *wanted, c *Call, own bool) (*sighting, NoStack) {
 		return nil, Moving
 	}
 	var found *sighting
-	runs, sites, passes, deep := 0, 0, 0, 0
+	runs, sites, deep := 0, 0, 0
 	live := w.live != 0 && w.mark.shown.Load().live.Load() == w.live
 	for i := range w.seen {
 		s := &w.seen[i]
@@ -192,12 +195,9 @@ func (d *dump) proven(w *wanted, c *Call, own bool) (*sighting, NoStack) {
 		case s.kind == 'd' && s.run:
 			runs += s.count
 			found = s
-		case s.kind == 'p' && w.site != nil && live && s.generation == w.mark.generation():
-			passes += s.count
-			if s.atSite {
-				sites += s.count
-				found = s
-			}
+		case s.kind == 'p' && s.atSite && live:
+			sites += s.count
+			found = s
 		}
 		if !s.whole {
 			deep++
@@ -210,12 +210,10 @@ func (d *dump) proven(w *wanted, c *Call, own bool) (*sighting, NoStack) {
 		return nil, NoProof
 	case runs == 1:
 		return found, ""
-	case !(own && c.Scoped) && passes != 1:
-		return nil, NoProof
 	}
 	n := w.site.crowd.others(c.Goroutine, w.mark, d.number) + d.looker.deep.others(c.Goroutine, w.mark, d.number)
 	if own && c.Scoped {
-		n -= w.site.crowd.waiting[w.pc]
+		n -= w.site.crowd.waiting[uint64(w.at.pc)]
 	}
 	if n > 0 {
 		return nil, NoProof

@@ -1,6 +1,7 @@
 package watchdog_test
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -85,3 +86,5 @@ func wantNone(t testing.TB, r watchdog.Report, why watchdog.NoStack) {
 		t.Errorf("got %q with stack\n%s\nwant no stack: %s", r.NoStack, strings.Join(r.Stack, "\n"), why)
 	}
 }
+
+func itoa(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -17,36 +17,38 @@ import (
 // run while Run's frame is still there: such a record proves nothing.) If the mark did not change hands since before the profile, the record is
 // its holder.
 //
-// Passes (kind p). The function that entered is on the stack of the right goroutine, which is in the call all through the profile. If exactly
-// one record has the label and that function, it can still have inherited the label, while the right goroutine wears something else. But then
-// that one is in the dump too, with the function on its stack: it is one of the function's crowd. So everybody else of the crowd must be
-// accounted for, by a mark that they entered and the right goroutine did not hold.
+// Passes (kind p). The function that entered is on the stack of the right goroutine, called from where it was then, and that goroutine is
+// in the call all through the profile. If exactly one record has the label and that, it can still have inherited the label, while the right
+// goroutine wears something else. But then that one is in the dump too, with the function on its stack: it is one of the function's
+// crowd. So everybody else of the crowd must be accounted for, by a mark that they entered and the right goroutine did not hold.
 //
 // A goroutine that is proven to be the call's is what is shown, whichever of its marks proves it: a late call often waits inside another.
 //
-// What no rule covers: code that copies label sets between goroutines by the means that labels.go uses; a pass of Enter, as
-// opposed to EnterScoped, that went to another goroutine, whose first one left the function, while a goroutine that the call
-// started runs that same function without a pass of its own; and a function that waits for a second pass at the very statement that gave it the
-// first, after it replaced its labels, while such a goroutine exists.
+// What no rule covers:
+//   - code that copies label sets between goroutines, by the means that labels.go uses;
+//   - a pass of Enter, as opposed to EnterScoped, whose function has returned, while a goroutine that inherited the label runs that same function,
+//     called from the same place, but not in Enter;
+//   - a function that waits for a second pass at the very statement that gave it the first, after it replaced its labels, while a
+//     goroutine that it started runs that function without a pass of its own.
 
 // sighting is a record that wears a wanted mark.
 type sighting struct {
-	kind       byte
-	generation uint64
-	count      int
-	run        bool // kind d: Run is on its stack, and no panic nearer
-	atSite     bool // kind p: so is the function that entered
-	whole      bool
-	stack      int // index of its trimmed stack; -1: not kept
+	kind   byte
+	count  int
+	run    bool // kind d: Run is on its stack, and no panic nearer
+	atSite bool // kind p: the function that entered is, called from where it was
+	whole  bool
+	stack  int // index of its trimmed stack; -1: not kept
 }
 
 // wanted is a mark whose holder has a late call.
 type wanted struct {
-	mark *Mark
-	live uint64 // the identity of its pass when the dump began
-	site *site
-	pc   uint64 // of the pass
-	seen []sighting
+	mark  *Mark
+	live  uint64 // the identity of its pass when the dump began
+	at    Site   // of the pass
+	site  *site
+	outer uintptr // where the site's function returns to
+	seen  []sighting
 }
 
 // site is a function that entered a pass of interest.
@@ -128,11 +130,10 @@ func (l *looker) visit(r *record) {
 		if at == nil {
 			continue
 		}
-		if w != nil && w.site == at {
-			s.atSite = true
-		}
 		if l.first(r.frames, i) {
-			at.crowd.add(r, at.waits(r.frames, i), proven && run < i)
+			waits := at.waits(r.frames, i)
+			at.crowd.add(r, waits, proven && run < i)
+			s.atSite = s.atSite || w != nil && w.site == at && waits == 0 && w.calledFrom(r.frames, i)
 		}
 		inner = i
 	}
@@ -142,12 +143,33 @@ func (l *looker) visit(r *record) {
 	if w == nil {
 		return
 	}
-	s.kind, s.generation, s.count, s.whole, s.stack = r.mark.kind, r.mark.generation, r.count, r.whole, -1
+	s.kind, s.count, s.whole, s.stack = r.mark.kind, r.count, r.whole, -1
 	s.run = proven
 	if s.kind == 'd' && s.run || s.kind == 'p' && s.atSite {
 		s.stack = l.keep(r.frames)
 	}
 	w.seen = append(w.seen, s)
+}
+
+// calledFrom reports whether frame i, of the function that entered, was called from where that was called then.
+func (w *wanted) calledFrom(frames []frame, i int) bool {
+	if w.outer == goexit() {
+		return entryAt(uintptr(frames[len(frames)-1].pc)) == entryAt(w.at.pc-1)
+	}
+	for _, f := range frames[i+1:] {
+		if uintptr(f.pc)+1 == w.outer {
+			return true
+		}
+	}
+	return false
+}
+
+// entryAt is where the function begins that holds an address, with all that is inlined into it.
+func entryAt(pc uintptr) uintptr {
+	if f := runtime.FuncForPC(pc); f != nil {
+		return f.Entry()
+	}
+	return 0
 }
 
 // run is where the innermost frame of Run is, or -1.

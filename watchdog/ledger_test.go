@@ -15,6 +15,8 @@ import (
 type Ledger struct {
 	Slow  time.Duration
 	Bound int
+	// Unmarked: new places get no mark.
+	Unmarked bool
 
 	mu       sync.Mutex
 	free     []*Slot
@@ -92,7 +94,10 @@ func (l *Ledger) take(key registry.Key, scoped bool) *Slot {
 	if n := len(l.free); n > 0 {
 		s, l.free = l.free[n-1], l.free[:n-1]
 	} else {
-		s = &Slot{mark: NewMark()}
+		s = &Slot{}
+		if !l.Unmarked {
+			s.mark = NewMark()
+		}
 		l.slots = append(l.slots, s)
 	}
 	l.identity++
@@ -130,14 +135,14 @@ type LedgerPass struct {
 // EnterScoped begins a call whose Exit is deferred in the calling function.
 //
 //go:noinline
-func (l *Ledger) EnterScoped(key registry.Key) LedgerPass { return l.enter(key, true, CallerPC()) }
+func (l *Ledger) EnterScoped(key registry.Key) LedgerPass { return l.enter(key, true, Here()) }
 
 // Enter begins a call that may end anywhere.
 //
 //go:noinline
-func (l *Ledger) Enter(key registry.Key) LedgerPass { return l.enter(key, false, CallerPC()) }
+func (l *Ledger) Enter(key registry.Key) LedgerPass { return l.enter(key, false, Here()) }
 
-func (l *Ledger) enter(key registry.Key, scoped bool, site uintptr) LedgerPass {
+func (l *Ledger) enter(key registry.Key, scoped bool, site Site) LedgerPass {
 	goroutine.Verify()
 	s := l.take(key, scoped)
 	id := s.identity.Load()

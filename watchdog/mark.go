@@ -98,9 +98,9 @@ func (m *Mark) handOver(goroutine uint64) {
 // passMark is what a mark has besides for calls between two calls of the user's. No frame of ours is on their goroutine's stack,
 // so that more has to be known of them.
 type passMark struct {
-	// live is the identity of the call, 0 between calls. site is where the function that entered goes on.
-	live atomic.Uint64
-	site atomic.Uintptr
+	// live is the identity of the call, 0 between calls. The next three are its Site.
+	live              atomic.Uint64
+	pc, outer, beyond atomic.Uintptr
 	// stray: a goroutine whose call is over may still wear the label. The next call after a dump gets a new one.
 	stray      atomic.Bool
 	generation atomic.Uint64
@@ -111,14 +111,16 @@ type passMark struct {
 	renewed      uint64 // the number of the dump before the last new label
 }
 
+func (p *passMark) site() Site { return Site{p.pc.Load(), p.outer.Load(), p.beyond.Load()} }
+
 // newPassTag makes the label of the present generation.
 func (m *Mark) newPassTag() *tag {
 	return newTag(m, "p"+strconv.FormatUint(m.id, 10)+"."+strconv.FormatUint(m.pass.generation.Load(), 10), nil)
 }
 
 // EnterPass marks the calling goroutine for a call that LeavePass ends, on whatever goroutine. identity is not 0, and differs from call to
-// call. site is CallerPC of the method that the user's function called, or 0 if unknown: then the call's stack is never shown.
-func (m *Mark) EnterPass(goroutine, identity uint64, site uintptr) {
+// call. Without a site the call's stack is never shown.
+func (m *Mark) EnterPass(goroutine, identity uint64, site Site) {
 	if m == nil {
 		return
 	}
@@ -135,9 +137,11 @@ func (m *Mark) EnterPass(goroutine, identity uint64, site uintptr) {
 	if p.stray.Load() && p.renewed != epoch.Load() {
 		m.renew()
 	}
-	if m.holder.Load() != goroutine || p.site.Load() != site {
+	if m.holder.Load() != goroutine || p.site() != site {
 		m.handOver(goroutine)
-		p.site.Store(site)
+		p.pc.Store(site.pc)
+		p.outer.Store(site.outer)
+		p.beyond.Store(site.beyond)
 	}
 	p.live.Store(identity)
 	set := getLabels()

@@ -1,8 +1,0 @@
-#include "textflag.h"
-
-// func CallerPC() uintptr
-// The frame pointer is that of the function that calls this one, as this one has no frame.
-TEXT ·CallerPC(SB), NOSPLIT|NOFRAME, $0-8
-	MOVD 8(R29), R0
-	MOVD R0, ret+0(FP)
-	RET
