@@ -101,7 +101,7 @@ func (t *table) forget(g *Guard) {
 	p := weak.Make(g)
 	t.weak[g.key] = p
 	t.rt.tell(g.key, &g.own) // nobody else may be left to do it
-	if g.refused.total() != g.episode.seen.Load() && len(t.leaving) < t.rt.opts.maxKeys {
+	if g.refused.total() != g.episode.seen.Load() && len(t.leaving) < t.rt.opts.maxKeys && !t.rt.closed.Load() {
 		t.leaving = append(t.leaving, g)
 	}
 	if g.forgotten {
