@@ -121,6 +121,43 @@ func TestB1AfterALoweringInFlightOnlyFalls(t *testing.T) {
 	}
 }
 
+// TestB1ALoweringOutdatesWhatWasPrepared: a call that read the word and the gate before the bound was lowered does not enter by them
+// afterwards.
+func TestB1ALoweringOutdatesWhatWasPrepared(t *testing.T) {
+	b := mustNew(t, Config{Limit: 4, Wait: time.Minute})
+	for name, lower := range map[string]func(){
+		"SetBound": func() { b.SetBound(b.Bound() - 1) },
+		"Close":    func() { b.Close() },
+		"a first waiter": func() {
+			b.mu.Lock()
+			b.room.count++
+			b.regate()
+			b.room.count--
+			b.regate()
+			b.mu.Unlock()
+		},
+		"other settings": func() { b.Configure(Config{Limit: 1, Wait: time.Minute}); b.SetBound(4) },
+		"a detached call": func() {
+			b.mu.Lock()
+			b.detached.Add(13)
+			b.regate()
+			b.detached.Add(-13)
+			b.regate()
+			b.mu.Unlock()
+		},
+	} {
+		b = mustNew(t, Config{Limit: 4, Wait: time.Minute})
+		word := b.word.Load()
+		lower()
+		if b.word.CompareAndSwap(word, word+seqOne+1) {
+			t.Errorf("%s: a compare-and-swap prepared before it succeeds", name)
+		}
+		if s := b.Snapshot(); s.Admitted != 0 {
+			t.Errorf("%s counts as %d admissions", name, s.Admitted)
+		}
+	}
+}
+
 func TestSetBoundStaysWithinItsRange(t *testing.T) {
 	b := mustNew(t, Config{Limit: 10, Expand: 2})
 	for n, want := range map[int]int{-5: 1, 0: 1, 1: 1, 10: 10, 20: 20, 21: 20, 1<<31 - 1: 20} {

@@ -3,6 +3,9 @@ package bulkhead
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -296,6 +299,26 @@ func TestB4WaitingCallsEvict(t *testing.T) {
 			b.Close()
 		})
 	})
+	t.Run("when somebody else comes", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := mustNew(t, Config{Limit: 1, Stale: 100 * ms, Wait: time.Minute, Queue: 5})
+			enter(t, b)
+			pass(50 * ms)
+			first := enterLater(t, b, 1, 0) // the one that would look in time
+			pass(ms)
+			second := enterLater(t, b, 1, 0)
+			pass(40 * ms)
+			first.cancel()
+			pass(20 * ms)
+			enterLater(t, b, 1, 0)
+			synctest.Wait()
+			if !second.in() {
+				t.Error("a newcomer looked, and the first in the room did not get the stuck place")
+			}
+			check(t, b, 1, 1, 1)
+			b.Close()
+		})
+	})
 	t.Run("not while memory is tight", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			memory := new(gauge)
@@ -410,6 +433,57 @@ func TestQuietEndsInTime(t *testing.T) {
 			refused(t, b, "full")
 		})
 	})
+}
+
+// TestB4NobodySlipsInDuringAnEviction: until detached places count, the fast path must not fill what they leave. Here a light call takes
+// the place of a heavy one next to the wall, so that nobody else may enter at any moment.
+func TestB4NobodySlipsInDuringAnEviction(t *testing.T) {
+	rounds := 3_000
+	if testing.Short() {
+		rounds = 300
+	}
+	b := mustNew(t, Config{Limit: 4, Expand: 2, Stale: time.Nanosecond}) // whoever is in is stale
+	var wanted, tries atomic.Bool
+	await := func(flag *atomic.Bool, is bool) {
+		for flag.Load() != is {
+			runtime.Gosched()
+		}
+	}
+	var other sync.WaitGroup
+	slipped := 0
+	other.Go(func() {
+		for range rounds {
+			await(&wanted, true)
+			tries.Store(true)
+			for wanted.Load() {
+				if tk, out := b.Take(); out == Taken {
+					slipped++
+					b.Give(tk)
+				}
+			}
+			tries.Store(false)
+		}
+	})
+	for range rounds {
+		light := enterN(t, b, 3)
+		heavy := enterN(t, b, 4) // three detached, four in
+		wanted.Store(true)
+		await(&tries, true)
+		last, err := b.Enter(context.Background()) // seven detached, one in
+		wanted.Store(false)
+		await(&tries, false)
+		if err != nil || b.InFlight() != 1 || b.detached.Load() != 7 {
+			t.Fatalf("the light call: %v, in flight %d, detached %d; want nil, 1, 7", err, b.InFlight(), b.detached.Load())
+		}
+		for _, p := range []Permit{light, heavy, last} {
+			p.Exit()
+		}
+	}
+	other.Wait()
+	if slipped != 0 {
+		t.Errorf("%d calls entered next to a wall that they are beyond", slipped)
+	}
+	check(t, b, 0, 0, 0)
 }
 
 // TestQuietCountsOnlyCallsOfWeightOne: what forbids a heavy call to evict may not forbid it to a light one.

@@ -69,7 +69,7 @@ func (b *Bulkhead) enqueue(t int64, d *Demand) *waiter {
 	}
 	w := &waiter{weight: d.Weight, level: d.Level, since: t, ready: make(chan struct{}, 1)}
 	if r.count == 0 {
-		r.calm, r.standing = t, false
+		r.standing = false
 	}
 	r.push(w)
 	b.regate()
@@ -117,7 +117,6 @@ func (b *Bulkhead) serve(t int64) {
 // tidy follows every departure from the room. Under mu.
 func (b *Bulkhead) tidy() {
 	if b.room.count == 0 {
-		b.room.standing = false
 		b.regate()
 	}
 	b.waiting.Store(int64(b.room.count))

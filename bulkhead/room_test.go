@@ -128,6 +128,18 @@ func TestB5HandOver(t *testing.T) {
 					wg.Go(func() {
 						for i := range rounds / tt.workers {
 							weight := 1 + (w+i)%tt.heaviest
+							if w%2 == 0 && weight == 1 {
+								tk, out := scopedTicket(b)
+								if out != Taken {
+									refused.Add(1)
+								}
+								if running.Add(1) > int64(tt.bound) {
+									over.Add(1)
+								}
+								running.Add(-1)
+								b.Give(tk)
+								continue
+							}
 							p, err := b.EnterN(context.Background(), weight, w%Levels)
 							if err != nil {
 								refused.Add(1)
@@ -149,8 +161,26 @@ func TestB5HandOver(t *testing.T) {
 					t.Errorf("%d refused, %d times more than %d at once", refused.Load(), over.Load(), tt.bound)
 				}
 				check(t, b, 0, 0, 0)
+				tk, out := b.Take()
+				if out != Taken {
+					t.Errorf("after everybody was served the fast path is shut: %v", out)
+				}
+				b.Give(tk)
 			})
 		})
+	}
+}
+
+// TestB5LeavingWhileSomebodyComes: whoever leaves before the one who comes is to be seen does not hand over, so that the other has to
+// look once more after it is to be seen.
+func TestB5LeavingWhileSomebodyComes(t *testing.T) {
+	b := mustNew(t, Config{Limit: 1, Wait: time.Minute})
+	enter(t, b)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.word.Add(^uint64(0)) // the leaving call's step, which sees nobody wait
+	if w := b.enqueue(now(), &Demand{Weight: 1}); w.queued || w.outcome != Taken {
+		t.Error("a call waits with a place free, and nobody will wake it")
 	}
 }
 
@@ -413,6 +443,52 @@ func TestB6StandingOverload(t *testing.T) {
 		pass(2 * time.Second)
 		check(t, b, 0, 0, 0)
 		burst("after the overload a burst")
+	})
+}
+
+// TestB6OverloadEnds in a room that is never empty, when nobody had to be refused for an interval: order is back.
+func TestB6OverloadEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := mustNew(t, Config{Limit: 1, Wait: time.Minute, Queue: 10})
+		p := enter(t, b)
+		calls := []*call{enterLater(t, b, 1, 0)}
+		pass(30 * ms) // the service time: the allowance is 50 ms
+		b.mu.Lock()
+		b.room.standing, b.room.calm = true, now()
+		b.mu.Unlock()
+		served := func() (first bool) {
+			t.Helper()
+			calls = append(calls, enterLater(t, b, 1, 0))
+			synctest.Wait()
+			p.Exit()
+			synctest.Wait()
+			i := 0
+			if calls[1].in() {
+				i = 1
+			}
+			if calls[i].in() == calls[1-i].in() {
+				t.Fatal("both are in, or none")
+			}
+			p, calls = calls[i].permit, append(calls[:i:i], calls[i+1:]...)
+			return i == 0
+		}
+		if served() {
+			t.Error("while overload stands the oldest is first")
+		}
+		for range 120 { // nobody waits longer than 35 ms
+			if pass(5 * ms); calls[0].done.Load() {
+				t.Fatalf("the test wants a room without refusals: %v", calls[0].err)
+			}
+			next := enterLater(t, b, 1, 0)
+			synctest.Wait()
+			calls[0].cancel()
+			synctest.Wait()
+			calls = []*call{next}
+		}
+		if !served() {
+			t.Error("an interval after the last refusal the newest is still first")
+		}
+		b.Close()
 	})
 }
 

@@ -56,6 +56,21 @@ func TestSnapshot(t *testing.T) {
 	})
 }
 
+// TestAdmittedNeverGoesBack, also when a place that was granted turns out to be of no use.
+func TestAdmittedNeverGoesBack(t *testing.T) {
+	b := mustNew(t, Config{Limit: 2})
+	b.admit(1) // to a call that was cancelled at the same instant
+	seen := b.Snapshot().Admitted
+	b.release(1)
+	if now := b.Snapshot().Admitted; now < seen {
+		t.Errorf("admitted %d after %d", now, seen)
+	}
+	enter(t, b)
+	if now := b.Snapshot().Admitted; now != 1 {
+		t.Errorf("admitted %d, want 1", now)
+	}
+}
+
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mustNew(t, Config{Limit: 1, Expand: 2, Stale: time.Second})
@@ -150,6 +165,10 @@ func TestEntriesShowOnlyWhoIsIn(t *testing.T) {
 	const workers = 24
 	b := mustNew(t, Config{Limit: 8, Expand: 4, Stale: time.Microsecond})
 	var steps [workers]atomic.Uint64 // even: out
+	var owners [workers]any
+	for w := range owners {
+		owners[w] = w
+	}
 	ids := map[uint64]int{}
 	var mu sync.Mutex
 	var ready, done sync.WaitGroup
@@ -173,7 +192,8 @@ func TestEntriesShowOnlyWhoIsIn(t *testing.T) {
 						runtime.Gosched()
 						b.Give(tk)
 					}
-				} else if p, err := b.EnterN(context.Background(), 1+i%2, 0); err == nil {
+				} else if tk, out := b.TakeSlow(context.Background(), &Demand{Weight: 1 + w%2, Owner: &owners[w]}); out == Taken {
+					p := b.Hold(tk)
 					runtime.Gosched()
 					p.Exit()
 				}
@@ -193,7 +213,7 @@ func TestEntriesShowOnlyWhoIsIn(t *testing.T) {
 		list := b.Entries()
 		for _, e := range list {
 			w, ok := ids[e.Goroutine]
-			if !ok || e.Weight < 1 || e.Weight > 2 || e.Age < 0 {
+			if !ok || e.Age < 0 || e.Owner != nil && (e.Owner != w || e.Weight != 1+w%2) || e.Owner == nil && e.Weight != 1 {
 				t.Fatalf("nobody's entry: %+v", e)
 			}
 			if before[w]%2 == 0 && steps[w].Load() == before[w] {

@@ -185,6 +185,36 @@ func TestB7HeavierThanTheBound(t *testing.T) {
 	})
 }
 
+// TestB7TheTurnPassesWithTheBound: a heavy waiter whose turn it is blocks nobody once the bound is below its weight, and has its turn
+// back when the bound is.
+func TestB7TheTurnPassesWithTheBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := mustNew(t, Config{Limit: 4, Wait: time.Minute, Queue: 9})
+		p := enterSome(t, b, 4)
+		heavy := enterLater(t, b, 3, 0)
+		synctest.Wait()
+		p[0].Exit()
+		synctest.Wait()
+		light := enterLater(t, b, 1, 0)
+		last := enterLater(t, b, 1, 0)
+		synctest.Wait()
+		b.SetBound(2)
+		p[1].Exit()
+		p[2].Exit()
+		synctest.Wait()
+		if heavy.done.Load() || light.in() == last.in() {
+			t.Fatalf("one place of two is free: in are %v, %v, %v", heavy.in(), light.in(), last.in())
+		}
+		b.SetBound(4)
+		p[3].Exit()
+		synctest.Wait()
+		if !heavy.in() {
+			t.Error("the heavy call did not get its turn back")
+		}
+		b.Close()
+	})
+}
+
 // TestB7HeavierThanANewCeiling: a call that waits is told that it can never enter any more.
 func TestB7HeavierThanANewCeiling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
