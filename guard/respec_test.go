@@ -47,7 +47,7 @@ func TestReplaceKeepsCallsInFlightAndWaiting(t *testing.T) {
 		check("no more waiting", 1, 1, 2) // who waits goes on waiting
 		wantReason(t, g.Do(nothing), guard.ReasonFull)
 		replace(t, rt, specs{"k": {Limit: 5}})
-		if one, two := <-started, <-started; one != "first" || two != "second" {
+		if one, two := <-started, <-started; one == two { // both fit at once, so that either may run first
 			t.Errorf("they came in as %q, %q", one, two)
 		}
 		for range 2 {
