@@ -131,7 +131,7 @@ func (d *dump) choose(calls []*watched, probe *Mark) {
 			p = place{functionAt(w.at.pc), w.at.shownCaller()}
 			places[w.at] = p
 		}
-		if p.name == "" || p.outer == 0 {
+		if p.name == "" || p.outer == 0 || !sitesRight() {
 			continue
 		}
 		w.outer = p.outer

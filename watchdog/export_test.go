@@ -69,3 +69,13 @@ func NeedsMarks(t testing.TB) {
 		t.Error("goroutines of this build cannot be marked")
 	}
 }
+
+// Marks is how many marks are known.
+func Marks() int {
+	marks.mu.Lock()
+	defer marks.mu.Unlock()
+	return len(marks.byID)
+}
+
+// Parts are the first two addresses of a Site.
+func Parts(s Site) [2]uintptr { return [2]uintptr{s.pc, s.outer} }
