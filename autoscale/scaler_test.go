@@ -79,6 +79,9 @@ func (k *key) use(n int) {
 	k.exceeded = k.exceeded || n > k.watched
 }
 
+// pass lets the time of a bubble pass.
+func pass(d time.Duration) { <-time.After(d) }
+
 type fixture struct {
 	*machine
 	*Scaler
@@ -187,7 +190,7 @@ func TestA4BackOneStepAfterACalmWindow(t *testing.T) {
 			ask(target, k, 4)
 		}
 		run := func(d time.Duration, peak int) {
-			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			for end := time.Now().Add(d); time.Now().Before(end); pass(100 * time.Millisecond) {
 				target.use(peak)
 				target.use(1)
 				f.next()
@@ -233,7 +236,7 @@ func TestA4FromThreeTimesN(t *testing.T) {
 			if len(got) == 0 || got[len(got)-1] != target.bound {
 				got = append(got, target.bound)
 			}
-			time.Sleep(100 * time.Millisecond)
+			pass(100 * time.Millisecond)
 		}
 		if fmt.Sprint(got) != "[30 20 10]" {
 			t.Errorf("bounds %v, want 30, 20, 10", got)
@@ -315,7 +318,7 @@ func TestNotTakenIsToldOncePerCauseAndSecond(t *testing.T) {
 		f.set("runnable goroutines 3.1 a P, limit 2", "")
 		for range 1000 {
 			ask(target, k, 4)
-			time.Sleep(2 * time.Millisecond)
+			pass(2 * time.Millisecond)
 		}
 		if n := len(f.steps); n != 2 {
 			t.Errorf("%d events in 2 s of refusals for one cause, want 2", n)

@@ -41,7 +41,8 @@ func TestWatchSeesEveryPeak(t *testing.T) {
 	if _, err := b.Enter(context.Background()); err == nil {
 		t.Error("the ninth of eight entered")
 	}
-	if !b.Watch(4) || !b.Watch(4) {
+	first, second := b.Watch(4), b.Watch(4)
+	if !first || !second {
 		t.Error("8 in flight while watching begins do not count as more than 4")
 	}
 	for _, p := range held {

@@ -63,13 +63,13 @@ func TestBurstOfThreeTimesNLosesNothing(t *testing.T) {
 		release := make(chan struct{})
 		refused := 0
 		for range 3 { // N a sample
-			time.Sleep(100 * time.Millisecond)
+			elapse(100 * time.Millisecond)
 			refused += pile(g, 20, release)
 		}
 		if refused != 0 {
 			t.Errorf("%d of 3N calls were refused on an idle machine", refused)
 		}
-		time.Sleep(100 * time.Millisecond)
+		elapse(100 * time.Millisecond)
 		if refused := pile(g, 40, release); refused != 20 {
 			t.Errorf("%d of 40 more were refused, want the 20 above 4N", refused)
 		}
@@ -78,7 +78,7 @@ func TestBurstOfThreeTimesNLosesNothing(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		time.Sleep(25 * time.Second) // two calm windows
+		elapse(25 * time.Second) // two calm windows
 		if s := g.Snapshot().Bulkhead; s.Bound != 20 || s.InFlight != 0 {
 			t.Errorf("bound %d, in flight %d after the pile-up; want 20 and 0", s.Bound, s.InFlight)
 		}
@@ -109,7 +109,7 @@ func TestBoundStaysAtN(t *testing.T) {
 		"cpu tight":    {func(w *weather) { w.cpu.Store(true) }, "tight"},
 		"memory tight": {func(w *weather) { w.memory.Store(true) }, "tight"},
 		"unknown":      {func(w *weather) { w.unknown.Store(true) }, "pressure"},
-		"calls late":   {func(*weather) { time.Sleep(3 * time.Second) }, "late"},
+		"calls late":   {func(*weather) { elapse(3 * time.Second) }, "late"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestTightTakesTheBoundBackAndLetsCallsRun(t *testing.T) {
 		release := make(chan struct{})
 		pile(g, 40, release)
 		w.memory.Store(true)
-		time.Sleep(150 * time.Millisecond)
+		elapse(150 * time.Millisecond)
 		if s := g.Snapshot().Bulkhead; s.Bound != 20 || s.InFlight != 40 {
 			t.Errorf("bound %d, in flight %d; want 20 and 40", s.Bound, s.InFlight)
 		}
@@ -186,7 +186,7 @@ func TestThousandKeysDoNotGrowTogether(t *testing.T) {
 		var calls sync.WaitGroup
 		before := sum()
 		for sample := range 3 {
-			time.Sleep(100 * time.Millisecond)
+			elapse(100 * time.Millisecond)
 			for _, g := range guards {
 				for range 3 << sample {
 					calls.Go(func() { _ = g.Do(func() error { <-release; return nil }) })
@@ -214,13 +214,13 @@ func TestReplacedSpecGoesBackToItsLimit(t *testing.T) {
 		if b := g.Snapshot().Bulkhead.Bound; b != 30 {
 			t.Errorf("bound %d after the limit became 30", b)
 		}
-		time.Sleep(100 * time.Millisecond)
+		elapse(100 * time.Millisecond)
 		if refused := pile(g, 20, release); refused != 0 {
 			t.Errorf("%d refused, want 60 places", refused)
 		}
 		close(release)
 		synctest.Wait()
-		time.Sleep(25 * time.Second)
+		elapse(25 * time.Second)
 		if b := g.Snapshot().Bulkhead.Bound; b != 30 {
 			t.Errorf("bound %d in the end, want 30", b)
 		}
