@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/spillway-go/spillway/internal/clock"
@@ -79,3 +80,10 @@ func Marks() int {
 
 // Parts are the first two addresses of a Site.
 func Parts(s Site) [2]uintptr { return [2]uintptr{s.pc, s.outer} }
+
+func entryName(pc uint64) string {
+	if f := runtime.FuncForPC(uintptr(pc) - 1); f != nil {
+		return f.Name()
+	}
+	return ""
+}

@@ -90,7 +90,7 @@ func (r *profileReader) Write(p []byte) (int, error) {
 		}
 		line := p[:i]
 		p = p[i+1:]
-		if len(r.line) > 0 || r.long {
+		if len(r.line) > 0 || len(line) > maxLine {
 			r.keep(line)
 			line = r.line
 		}
