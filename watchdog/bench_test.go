@@ -3,7 +3,6 @@ package watchdog_test
 import (
 	"context"
 	"runtime/pprof"
-	"strconv"
 	"testing"
 
 	"github.com/spillway-go/spillway/internal/goroutine"
@@ -65,10 +64,8 @@ func BenchmarkMarkLabels(b *testing.B) {
 
 // One whose labels differ at every call.
 func BenchmarkMarkNewLabels(b *testing.B) {
-	var sets [2]context.Context
-	for i := range sets {
-		sets[i] = pprof.WithLabels(context.Background(), pprof.Labels("request", strconv.Itoa(i)))
-	}
+	background := context.Background()
+	sets := [2]context.Context{pprof.WithLabels(background, pprof.Labels("request", "1")), pprof.WithLabels(background, pprof.Labels("request", "2"))}
 	defer pprof.SetGoroutineLabels(context.Background())
 	m, id := watchdog.NewMark(), goroutine.ID()
 	b.ReportAllocs()

@@ -220,7 +220,7 @@ func (w *Watchdog) lines(groups map[string]*group) {
 	at := time.Now()
 	for i, g := range list {
 		if i == 10*w.cfg.Lines {
-			w.trouble("%d more lines about keys whose late calls ended, or whose calls were lost, are left out", len(list)-i)
+			w.troublef("%d more lines about keys whose late calls ended, or whose calls were lost, are left out", len(list)-i)
 			return
 		}
 		g.Time = at
@@ -232,7 +232,7 @@ func (w *Watchdog) lines(groups map[string]*group) {
 func (w *Watchdog) tellUntracked(now int64) {
 	w.untold = max(w.untold, w.untracked)
 	if w.untold > 0 && (w.told == 0 || now-w.told >= int64(time.Minute)) {
-		w.trouble("%d late calls are not followed, beyond the first %d", w.untold, w.cfg.MaxCalls)
+		w.troublef("%d late calls are not followed, beyond the first %d", w.untold, w.cfg.MaxCalls)
 		w.told, w.untold = now, 0
 	}
 }

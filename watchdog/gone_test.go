@@ -1,7 +1,7 @@
 package watchdog_test
 
 import (
-	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -58,7 +58,7 @@ func TestLostFlood(t *testing.T) {
 			t.Errorf("%d dropped", n)
 		}
 		for i := range 1000 { // each of another key
-			w.Lost(watchdog.Gone{Key: registry.Key(fmt.Sprint(i))})
+			w.Lost(watchdog.Gone{Key: registry.Key(strconv.Itoa(i))})
 		}
 		elapse(250 * time.Millisecond)
 		list := pen.take()

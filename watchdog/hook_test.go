@@ -24,7 +24,7 @@ func TestHook(t *testing.T) {
 		if got := kinds(list); got != "slow still_slow" {
 			t.Fatalf("got %s", got)
 		}
-		wantStack(t, list[0], "stuck")
+		wantStuck(t, list[0])
 	})
 }
 

@@ -3,6 +3,7 @@ package watchdog
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/rs/zerolog"
 )
@@ -16,22 +17,9 @@ func Zerolog(l zerolog.Logger) func(Report) {
 			z = l.Info()
 		}
 		z = z.Str("event", r.Kind.String())
-		r.fields(func(name string, value any) {
-			switch v := value.(type) {
-			case string:
-				z = z.Str(name, v)
-			case int:
-				z = z.Int(name, v)
-			case uint64:
-				z = z.Uint64(name, v)
-			case float64:
-				z = z.Float64(name, v)
-			case []uint64:
-				z = z.Uints64(name, v)
-			case []string:
-				z = z.Strs(name, v)
-			}
-		})
+		for _, f := range fields(r) {
+			z = z.Any(f.Key, f.Value.Any())
+		}
 		z.Msg(r.String())
 	}
 }
@@ -43,55 +31,41 @@ func Slog(l *slog.Logger) func(Report) {
 		if r.Kind == Ended {
 			level = slog.LevelInfo
 		}
-		attrs := []slog.Attr{slog.String("event", r.Kind.String())}
-		r.fields(func(name string, value any) { attrs = append(attrs, slog.Any(name, value)) })
-		l.LogAttrs(context.Background(), level, r.String(), attrs...)
+		l.LogAttrs(context.Background(), level, r.String(), append([]slog.Attr{slog.String("event", r.Kind.String())}, fields(r)...)...)
 	}
 }
 
-// fields calls f with what the report's kind has, in the order of the documentation.
-func (r *Report) fields(f func(name string, value any)) {
+// fields are what the report's kind has, in the order of the documentation.
+func fields(r Report) []slog.Attr {
 	if r.Kind == Trouble {
-		f("problem", r.Problem)
-		return
+		return []slog.Attr{slog.String("problem", r.Problem)}
 	}
-	if r.Key != "" {
-		f("key", string(r.Key))
+	var list []slog.Attr
+	add := func(has bool, a slog.Attr) {
+		if has {
+			list = append(list, a)
+		}
 	}
-	f("count", r.Count)
+	add(r.Key != "", slog.String("key", string(r.Key)))
+	add(true, slog.Int("count", r.Count))
 	if r.Kind == More {
-		f("groups", r.Groups)
-		return
+		return append(list, slog.Int("groups", r.Groups))
 	}
 	if len(r.Goroutines) > 0 {
-		f("goroutine", r.Goroutines[0])
+		list = append(list, slog.Uint64("goroutine", r.Goroutines[0]))
 	}
-	if len(r.Goroutines) > 1 {
-		f("goroutines", r.Goroutines)
-	}
-	f("age_ms", milliseconds(r.Age))
-	if r.Count > 1 {
-		f("youngest_ms", milliseconds(r.Youngest))
-	}
-	if r.Slow > 0 {
-		f("slow_ms", milliseconds(r.Slow))
-	}
-	if r.Bound > 0 {
-		f("in_flight", r.InFlight)
-		f("bound", r.Bound)
-	}
-	if r.Site != "" {
-		f("site", r.Site)
-	}
-	if r.Suppressed > 0 {
-		f("suppressed", r.Suppressed)
-	}
-	if len(r.Stack) > 0 {
-		f("stack", r.Stack)
-	}
-	if r.NoStack != "" {
-		f("no_stack", string(r.NoStack))
-	}
+	add(len(r.Goroutines) > 1, slog.Any("goroutines", r.Goroutines))
+	list = append(list, slog.Float64("age_ms", milliseconds(r.Age)))
+	add(r.Count > 1, slog.Float64("youngest_ms", milliseconds(r.Youngest)))
+	add(r.Slow > 0, slog.Float64("slow_ms", milliseconds(r.Slow)))
+	add(r.Bound > 0, slog.Int("in_flight", r.InFlight))
+	add(r.Bound > 0, slog.Int("bound", r.Bound))
+	add(r.Site != "", slog.String("site", r.Site))
+	add(r.Suppressed > 0, slog.Uint64("suppressed", r.Suppressed))
+	add(len(r.Stack) > 0, slog.Any("stack", r.Stack))
+	add(r.NoStack != "", slog.String("no_stack", string(r.NoStack)))
+	return list
 }
 
-func milliseconds[D ~int64](d D) float64 { return float64(int64(d)/1000) / 1000 }
+// milliseconds to the microsecond.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

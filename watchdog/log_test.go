@@ -88,10 +88,10 @@ func TestLogBySlog(t *testing.T) {
 	for _, l := range lines {
 		var b bytes.Buffer
 		watchdog.Slog(slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{ReplaceAttr: drop})))(l.report)
-		got := strings.TrimSpace(b.String())
-		message, rest, _ := strings.Cut(got[strings.Index(got, `"msg":`):], `","event"`) // slog's message stands after the level
-		head := got[:strings.Index(got, `"msg":`)]
-		got = head + `"event"` + strings.TrimSuffix(rest, "}") + `,"message":` + strings.TrimPrefix(message, `"msg":`) + `"}`
+		// slog writes the message behind the level, zerolog at the end.
+		level, rest, _ := strings.Cut(strings.TrimSpace(b.String()), `"msg":`)
+		message, fields, _ := strings.Cut(rest, `,"event":`)
+		got := level + `"event":` + strings.TrimSuffix(fields, "}") + `,"message":` + message + "}"
 		if got != l.json {
 			t.Errorf("got\n%s\nwant\n%s", got, l.json)
 		}

@@ -2,10 +2,10 @@ package watchdog_test
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -60,7 +60,6 @@ type actor struct {
 	leave chan struct{} // closed: end
 	busy  bool          // do not block but go on until the end
 	all   *sync.WaitGroup
-	shut  bool // calls may wait
 }
 
 // start runs a script on a goroutine of its own.
@@ -120,7 +119,7 @@ func (a *actor) step(depth int) {
 	case 10:
 		replace()
 	case 11:
-		pprof.Do(context.Background(), pprof.Labels("step", fmt.Sprint(a.rand.IntN(3))), func(context.Context) { inner() })
+		pprof.Do(context.Background(), pprof.Labels("step", strconv.Itoa(a.rand.IntN(3))), func(context.Context) { inner() })
 	case 12:
 		func() {
 			defer func() { _ = recover() }()
@@ -203,7 +202,7 @@ func check(t *testing.T, list []watchdog.Shown) (shown, silent int) {
 func TestW1NeverWrongAtRest(t *testing.T) {
 	watchdog.NeedsMarks(t)
 	shown, silent := 0, 0
-	scenes := 150
+	scenes := 100
 	if testing.Short() {
 		scenes = 20
 	}

@@ -110,21 +110,21 @@ func TestHistory(t *testing.T) {
 
 // A build whose label sets are not what they are today is not touched.
 func TestLayout(t *testing.T) {
-	type pair struct{ key, value string }
-	type set struct{ list []pair }
-	type nested struct{ set }
+	type pair struct{ A, B string }
+	type set struct{ List []pair }
+	type nested struct{ Set set }
 	for _, c := range []struct {
 		like any
 		want bool
 	}{
-		{&set{}, true}, {&nested{}, true}, {nested{}, false}, {&map[string]string{}, false}, {&struct{ list []string }{}, false},
+		{&set{}, true}, {&nested{}, true}, {nested{}, false}, {&map[string]string{}, false}, {&struct{ List []string }{}, false},
 		{&struct {
-			list []pair
-			more int
+			List []pair
+			More int
 		}{}, false},
 		{&struct {
-			list []struct{ key, value, more string }
-		}{}, false}, {&struct{ list []struct{ key, value any } }{}, false},
+			List []struct{ A, B, C string }
+		}{}, false}, {&struct{ List []struct{ A, B any } }{}, false},
 	} {
 		if got := sameLayout(reflect.TypeOf(c.like)); got != c.want {
 			t.Errorf("%T: %v", c.like, got)

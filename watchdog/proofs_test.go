@@ -100,8 +100,7 @@ func TestProofNestedPassEnds(t *testing.T) {
 	proof(t, func(l *watchdog.Ledger, d *watchdog.Dumper, leave chan struct{}) {
 		end := make(chan struct{})
 		go l.Do(key, func() error {
-			var again func(enter bool, work func())
-			again = func(enter bool, work func()) { atTimesInner(l, enter, work) }
+			again := func(enter bool, work func()) { atTimesInner(l, enter, work) }
 			again(true, func() {
 				go again(false, func() { bystander(leave) })
 				<-end

@@ -76,12 +76,16 @@ func TestW2Schedule(t *testing.T) {
 		call.end()
 		elapse(250 * time.Millisecond)
 		list := pen.take()
-		if got := kinds(list); got != "slow still_slow still_slow still_slow still_slow slow_ended" {
-			t.Fatalf("got %s", got)
+		want := []watchdog.Kind{watchdog.Slow, watchdog.Still, watchdog.Still, watchdog.Still, watchdog.Still, watchdog.Ended}
+		if len(list) != len(want) {
+			t.Fatalf("got %s", kinds(list))
 		}
-		for i, want := range []time.Duration{1, 2, 4, 8, 16, 30} {
-			want *= time.Second
+		for i, seconds := range []int{1, 2, 4, 8, 16, 30} {
 			r := list[i]
+			if r.Kind != want[i] {
+				t.Errorf("report %d is %v", i, r)
+			}
+			want := time.Duration(seconds) * time.Second
 			if r.Age < want || r.Age > want+250*time.Millisecond || r.Count != 1 || r.Goroutines[0] != 7 {
 				t.Errorf("report %d: age %v, want %v: %+v", i, r.Age, want, r)
 			}
@@ -185,7 +189,7 @@ func TestW3OneDumpForAll(t *testing.T) {
 		if r.Count != 100 || len(r.Goroutines) != 10 {
 			t.Errorf("%d calls, goroutines %v", r.Count, r.Goroutines)
 		}
-		wantStack(t, r, "stuck")
+		wantStuck(t, r)
 	})
 }
 
@@ -253,7 +257,7 @@ func TestTenThousandStuckCalls(t *testing.T) {
 			if list[i].Count != want || list[i].Kind != []watchdog.Kind{watchdog.Slow, watchdog.Still}[i/2] {
 				t.Errorf("report %d: %v, want %d", i, list[i], want)
 			}
-			wantStack(t, list[i], "stuck")
+			wantStuck(t, list[i])
 		}
 		if got := w.Stats(); got.Dumps != 2 {
 			t.Errorf("%d dumps", got.Dumps)
@@ -280,7 +284,7 @@ func TestOneSlowCallAmongTenThousand(t *testing.T) {
 		}
 		s.do(func() { stuck(s.leave) })
 		r := only(t, s.slow())
-		wantStack(t, r, "stuck")
+		wantStuck(t, r)
 		if r.Count != 1 {
 			t.Errorf("%d calls", r.Count)
 		}
@@ -299,8 +303,8 @@ func TestPageOfManyGroups(t *testing.T) {
 		}
 		elapse(1500 * time.Millisecond)
 		list := pen.take()
-		if got := kinds(list); got != "slow slow slow more_slow" {
-			t.Fatalf("got %s", got)
+		if len(list) != 4 || list[2].Kind != watchdog.Slow || list[3].Kind != watchdog.More {
+			t.Fatalf("got %s", kinds(list))
 		}
 		if list[0].Count != 10 || list[1].Count != 9 || list[2].Count != 8 || list[3].Count != 28 || list[3].Groups != 7 {
 			t.Errorf("got %v", list)
@@ -379,7 +383,7 @@ func TestDumpIsBounded(t *testing.T) {
 		shown := 0
 		for _, r := range pen.take() {
 			if len(r.Stack) > 0 {
-				wantStack(t, r, "stuck")
+				wantStuck(t, r)
 				shown++
 			} else {
 				wantNone(t, r, watchdog.NoRoom)

@@ -79,7 +79,7 @@ func TestW1FunctionShowsItsOwnStack(t *testing.T) {
 			go bystander(s.leave)
 		}
 		s.do(func() { stuck(s.leave) })
-		wantStack(t, only(t, s.slow()), "stuck")
+		wantStuck(t, only(t, s.slow()))
 	})
 }
 
@@ -90,7 +90,7 @@ func TestW1PassShowsItsOwnStack(t *testing.T) {
 		}
 		go scoped(s.Ledger, func() { stuck(s.leave) })
 		r := only(t, s.slow())
-		wantStack(t, r, "stuck")
+		wantStuck(t, r)
 		if !strings.Contains(strings.Join(r.Stack, "\n"), "watchdog_test.scoped ") {
 			t.Errorf("the function that entered is missing: %q", r.Stack)
 		}
@@ -100,7 +100,7 @@ func TestW1PassShowsItsOwnStack(t *testing.T) {
 func TestW1LoosePassShowsItsOwnStack(t *testing.T) {
 	scene(t, func(t *testing.T, s *stage) {
 		go loose(s.Ledger, func(p watchdog.LedgerPass) { defer p.Exit(); stuck(s.leave) })
-		wantStack(t, only(t, s.slow()), "stuck")
+		wantStuck(t, only(t, s.slow()))
 	})
 }
 
@@ -153,13 +153,13 @@ func TestW1PassThroughWrappers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			scene(t, func(t *testing.T, s *stage) {
 				go call(s)
-				wantStack(t, only(t, s.slow()), "stuck")
+				wantStuck(t, only(t, s.slow()))
 			})
 		})
 	}
 	scene(t, func(t *testing.T, s *stage) {
 		go server{s}.direct(func() { stuck(s.leave) })
-		wantStack(t, only(t, s.slow()), "stuck")
+		wantStuck(t, only(t, s.slow()))
 	})
 }
 
@@ -193,7 +193,7 @@ func TestW1GoroutinesOfTheCall(t *testing.T) {
 					}
 					stuck(s.leave)
 				})
-				wantStack(t, only(t, s.slow()), "stuck")
+				wantStuck(t, only(t, s.slow()))
 			})
 		})
 		t.Run(name+" replaces its labels", func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestW1GoroutinesOfAnEarlierCall(t *testing.T) {
 			if replaces {
 				wantNone(t, r, r.NoStack)
 			} else {
-				wantStack(t, r, "stuck")
+				wantStuck(t, r)
 			}
 		})
 	}
@@ -253,8 +253,7 @@ func TestW1GoroutinesOfAnEarlierCall(t *testing.T) {
 func TestW1SameFunctionWithoutACall(t *testing.T) {
 	for _, replaces := range []bool{false, true} {
 		scene(t, func(t *testing.T, s *stage) {
-			var maybe func(enter bool, work func())
-			maybe = func(enter bool, work func()) {
+			maybe := func(enter bool, work func()) {
 				if enter {
 					p := s.EnterScoped(key)
 					defer p.Exit()
@@ -285,7 +284,7 @@ func TestW1OthersWaitInTheSameFunction(t *testing.T) {
 			}()
 			stuck(s.leave)
 		})
-		wantStack(t, only(t, s.slow()), "stuck")
+		wantStuck(t, only(t, s.slow()))
 		s.Open()
 	})
 	scene(t, func(t *testing.T, s *stage) {
@@ -295,7 +294,7 @@ func TestW1OthersWaitInTheSameFunction(t *testing.T) {
 		for range 5 {
 			go scoped(s.Ledger, func() {})
 		}
-		wantStack(t, only(t, s.slow()), "stuck")
+		wantStuck(t, only(t, s.slow()))
 		s.Open()
 	})
 }
@@ -309,7 +308,7 @@ func TestW1ManyPassesOfOneFunction(t *testing.T) {
 		}
 		total := 0
 		for _, r := range s.slow() {
-			wantStack(t, r, "stuck")
+			wantStuck(t, r)
 			total += r.Count
 		}
 		if total != 100 {
@@ -329,7 +328,7 @@ func TestW1NestedCalls(t *testing.T) {
 			t.Fatalf("%d reports, want 2: %v", len(list), list)
 		}
 		for _, r := range list {
-			wantStack(t, r, "stuck")
+			wantStuck(t, r)
 		}
 	})
 	scene(t, func(t *testing.T, s *stage) {
@@ -341,7 +340,7 @@ func TestW1NestedCalls(t *testing.T) {
 			t.Fatalf("%d reports, want 2: %v", len(list), list)
 		}
 		for _, r := range list {
-			wantStack(t, r, "stuck")
+			wantStuck(t, r)
 		}
 	})
 }
@@ -464,7 +463,7 @@ func TestW1Panic(t *testing.T) {
 			panic("no")
 		})
 		for _, r := range s.slow() {
-			wantStack(t, r, "stuck")
+			wantStuck(t, r)
 		}
 	})
 }
@@ -486,7 +485,7 @@ func TestW1DeepStacks(t *testing.T) {
 	scene(t, func(t *testing.T, s *stage) {
 		s.do(func() { deep(100, s.leave) })
 		r := only(t, s.slow())
-		wantStack(t, r, "stuck")
+		wantStuck(t, r)
 		if n := len(r.Stack); n != 33 || !strings.HasPrefix(r.Stack[32], "... ") || !strings.HasSuffix(r.Stack[32], " more frames") {
 			t.Errorf("%d lines, the last is %q", n, r.Stack[n-1])
 		}

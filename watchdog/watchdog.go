@@ -100,7 +100,7 @@ func (w *Watchdog) look(now int64) {
 	w.tellEnded(now)
 	w.tellGone(now, false)
 	w.tellUntracked(now)
-	w.hook.tell(now, w.trouble)
+	w.hook.tell(now, w.troublef)
 	w.stats.late.Store(int64(len(w.calls)) + int64(w.untracked))
 }
 
@@ -118,7 +118,7 @@ func (w *Watchdog) log(r Report) {
 	w.cfg.Log(r)
 }
 
-func (w *Watchdog) trouble(format string, args ...any) {
+func (w *Watchdog) troublef(format string, args ...any) {
 	w.log(Report{Kind: Trouble, Time: time.Now(), Problem: fmt.Sprintf(format, args...)})
 }
 
