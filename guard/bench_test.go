@@ -15,7 +15,7 @@ import (
 
 func benchRuntime(b *testing.B) *guard.Runtime {
 	b.Helper()
-	rt, err := guard.NewRuntime(nil, guard.WithLogger(zerolog.Nop()))
+	rt, err := guard.NewRuntime(nil, guard.WithLogger(zerolog.Nop()), guard.WithPressure(nil))
 	if err != nil {
 		b.Fatal(err)
 	}

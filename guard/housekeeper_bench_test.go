@@ -12,7 +12,7 @@ import (
 
 // What the background work and a snapshot of ten thousand keys cost. With nothing to tell a tick does not look at the keys at all.
 func BenchmarkTenThousandKeys(b *testing.B) {
-	rt, err := NewRuntime(nil, WithLogger(zerolog.Nop()))
+	rt, err := NewRuntime(nil, WithLogger(zerolog.Nop()), WithPressure(nil))
 	if err != nil {
 		b.Fatal(err)
 	}
