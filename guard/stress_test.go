@@ -359,14 +359,14 @@ func TestStress(t *testing.T) {
 			}
 		})
 	}
-	each(3*time.Millisecond, func(*rand.Rand) { runtime.GC() })
+	each(5*time.Millisecond, func(*rand.Rand) { runtime.GC() })
 	each(time.Millisecond, func(r *rand.Rand) {
 		k := keys[r.IntN(len(keys)-1)]
 		if err := rt.Registry().Replace(specs{k.key: k.spec(r)}); err != nil {
 			t.Error(err)
 		}
 	})
-	each(5*time.Millisecond, func(*rand.Rand) {
+	each(20*time.Millisecond, func(*rand.Rand) {
 		for _, s := range rt.Snapshot().Keys {
 			if n := s.Bulkhead.InFlight + s.Bulkhead.Detached; s.Declared && n > stressLimit*stressExpand {
 				t.Errorf("%s: %d places are taken, want at most %d", s.Key, n, stressLimit*stressExpand)

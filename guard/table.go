@@ -50,7 +50,7 @@ func (t *table) init(rt *Runtime) {
 }
 
 func (t *table) get(key registry.Key) *Guard {
-	address := uint64(uintptr(unsafe.Pointer(unsafe.StringData(string(key))))) //nolint:gosec // only hashed, never followed
+	address := uint64(uintptr(unsafe.Pointer(unsafe.StringData(string(key)))))
 	i := (address + uint64(len(key))) * 0x9E3779B97F4A7C15 >> 56
 	if g := t.front[i].Load(); g != nil && g.key == key {
 		return g
