@@ -16,18 +16,7 @@ func BenchmarkMark(b *testing.B) {
 	m, id := watchdog.NewMark(), goroutine.ID()
 	b.ReportAllocs()
 	for b.Loop() {
-		m.Leave(m.Enter(id))
-	}
-}
-
-// Run adds a frame.
-func BenchmarkMarkRun(b *testing.B) {
-	m, id := watchdog.NewMark(), goroutine.ID()
-	b.ReportAllocs()
-	for b.Loop() {
-		before := m.Enter(id)
-		_ = watchdog.Run(nothing)
-		m.Leave(before)
+		_ = m.Run(id, nothing)
 	}
 }
 
@@ -36,19 +25,20 @@ func BenchmarkMarkOtherGoroutine(b *testing.B) {
 	m := watchdog.NewMark()
 	b.ReportAllocs()
 	for i := uint64(1); b.Loop(); i++ {
-		m.Leave(m.Enter(i))
+		_ = m.Run(i, nothing)
 	}
 }
 
 // A guarded call inside another one.
 func BenchmarkMarkNested(b *testing.B) {
 	outer, m, id := watchdog.NewMark(), watchdog.NewMark(), goroutine.ID()
-	before := outer.Enter(id)
-	defer outer.Leave(before)
-	b.ReportAllocs()
-	for b.Loop() {
-		m.Leave(m.Enter(id))
-	}
+	_ = outer.Run(id, func() error {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = m.Run(id, nothing)
+		}
+		return nil
+	})
 }
 
 // A goroutine with labels of its own that stay the same.
@@ -57,7 +47,7 @@ func BenchmarkMarkLabels(b *testing.B) {
 		m, id := watchdog.NewMark(), goroutine.ID()
 		b.ReportAllocs()
 		for b.Loop() {
-			m.Leave(m.Enter(id))
+			_ = m.Run(id, nothing)
 		}
 	})
 }
@@ -66,12 +56,12 @@ func BenchmarkMarkLabels(b *testing.B) {
 func BenchmarkMarkNewLabels(b *testing.B) {
 	background := context.Background()
 	sets := [2]context.Context{pprof.WithLabels(background, pprof.Labels("request", "1")), pprof.WithLabels(background, pprof.Labels("request", "2"))}
-	defer pprof.SetGoroutineLabels(context.Background())
+	defer pprof.SetGoroutineLabels(background)
 	m, id := watchdog.NewMark(), goroutine.ID()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		pprof.SetGoroutineLabels(sets[i&1])
-		m.Leave(m.Enter(id))
+		_ = m.Run(id, nothing)
 	}
 }
 

@@ -6,10 +6,8 @@
 // stream, and the stack that provably belongs to the call is kept. Where nothing can be proved the report says why it shows no stack: it
 // never shows another goroutine's.
 //
-//	m := watchdog.NewMark()       // once per place
-//	before := m.Enter(goroutine)  // this goroutine serves the call
-//	err := watchdog.Run(work)     // the frame that proves it
-//	m.Leave(before)
+//	mark := watchdog.NewMark()         // once per place
+//	err := mark.Run(goroutine, work)   // this goroutine serves the call
 //
 //	w, err := watchdog.New(watchdog.Config{Source: source, Log: watchdog.Zerolog(logger)})
 //	if err != nil {

@@ -77,9 +77,7 @@ func takeDump(calls []*watched, probe *Mark, cfg *Config, judge func(*dump)) {
 // profile takes the profile and keeps what it shows of the chosen marks.
 func (d *dump) profile(probe *Mark) {
 	r := profileReader{goexit: uint64(goexit()), visit: d.looker.visit}
-	before := probe.Enter(goroutine.ID())
-	err := Run(func() error { return pprof.Lookup("goroutine").WriteTo(&r, 1) })
-	probe.Leave(before)
+	err := probe.Run(goroutine.ID(), func() error { return pprof.Lookup("goroutine").WriteTo(&r, 1) })
 	r.close()
 	if seen := d.looker.wanted[probe.id].seen; err != nil || len(seen) != 1 || seen[0].count != 1 || !seen[0].run || !seen[0].whole {
 		d.failed = Unreadable

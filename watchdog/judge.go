@@ -7,15 +7,15 @@ import (
 
 // How the stack of a late call is found among all those of a dump. One that is shown must be the right one; so each rule below is a proof.
 //
-// A goroutine gets a label in two ways: it enters (Mark.Enter, Mark.EnterPass), or it inherits what its creator wore at that moment. Code of
+// A goroutine gets a label in two ways: it enters (Mark.Run, Mark.EnterPass), or it inherits what its creator wore at that moment. Code of
 // the user's can replace a goroutine's labels by its own, never by ours, as no context holds ours. The profile shows labels and stacks of
 // one instant, and no goroutine's number.
 //
-// Functions (kind d). Run is on a goroutine's stack exactly from after Enter to before Leave, and while it is, what the goroutine wears was
-// put on inside of Run's call, or by the Enter just before: Leave, LeavePass put back only what was worn at their Enter, if
-// nobody changed it since. So a record with the label and Run on its stack entered that mark itself. (During a panic deferred functions
-// run while Run's frame is still there: such a record proves nothing.) If the mark did not change hands since before the profile, the record is
-// its holder.
+// Functions (kind d). The function run is on a goroutine's stack exactly from after the mark was put on to before it is taken off. While it is,
+// what the goroutine wears was put on just before or since: leave and LeavePass put back only what was worn when their call began, and only
+// if nobody changed it since. So a record with the label, and with run on its stack, entered that mark itself. (During a panic deferred
+// functions run while run's frame is still there: such a record proves nothing.) If the mark did not change hands since before the profile, the
+// record is its holder.
 //
 // Passes (kind p). The function that entered is on the stack of the right goroutine, called from where it was then, and that goroutine is
 // in the call all through the profile. If exactly one record has the label and that, it can still have inherited the label, while the right
@@ -35,7 +35,7 @@ import (
 type sighting struct {
 	kind   byte
 	count  int
-	run    bool // kind d: Run is on its stack, and no panic nearer
+	run    bool // kind d: run is on its stack, and no panic nearer
 	atSite bool // kind p: the function that entered is, called from where it was
 	whole  bool
 	stack  int // index of its trimmed stack; -1: not kept
@@ -120,7 +120,7 @@ func (l *looker) visit(r *record) {
 	if r.mark.kind == 0 && len(l.sites) == 0 {
 		return
 	}
-	run := l.run(r.frames)
+	run := l.runs(r.frames)
 	proven := r.mark.kind == 'd' && run >= 0 && !panicking(r, run)
 	inner := -1
 	var s sighting
@@ -172,8 +172,8 @@ func entryAt(pc uintptr) uintptr {
 	return 0
 }
 
-// run is where the innermost frame of Run is, or -1.
-func (l *looker) run(frames []frame) int {
+// runs is where the innermost frame of run is, or -1.
+func (l *looker) runs(frames []frame) int {
 	for i := range frames {
 		if name := frames[i].function; string(name) == runNames[0] || string(name) == runNames[1] {
 			return i
@@ -226,7 +226,7 @@ func (s *site) waits(frames []frame, i int) uint64 {
 	return pc
 }
 
-// add counts a record; inRun says that it is inside of a function that Run calls, which the crowd's function called.
+// add counts a record; inRun says that it is inside of a function that run calls, which the crowd's function called.
 func (c *crowd) add(r *record, waiting uint64, inRun bool) {
 	if r.mark.kind == 'p' || r.mark.kind == 'd' && inRun {
 		m := marks.get(r.mark.id)

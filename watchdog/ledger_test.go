@@ -117,12 +117,8 @@ func (l *Ledger) give(s *Slot) {
 func (l *Ledger) Do(key registry.Key, fn func() error) error {
 	goroutine.Verify()
 	s := l.take(key, true)
-	before := s.mark.Enter(s.goroutine)
-	defer func() {
-		s.mark.Leave(before)
-		l.give(s)
-	}()
-	return Run(fn)
+	defer l.give(s)
+	return s.mark.Run(s.goroutine, fn)
 }
 
 // LedgerPass is a call between two calls.

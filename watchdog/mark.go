@@ -9,10 +9,10 @@ import (
 )
 
 // Mark tells which goroutine serves the call that holds a place. There is one for each place of a queue, made once and kept. At one time only
-// the call that holds the place may use it. All methods do nothing on a nil Mark, which NewMark returns in builds that cannot be marked.
+// the call that holds the place may use it. A nil Mark, which NewMark returns
+// where goroutines cannot be marked, works and marks nothing.
 //
-// A call that runs a function, so that its beginning and its end are the same function's, uses Enter, Run and Leave. A call that begins
-// and ends by two calls from the user's function uses EnterPass and LeavePass.
+// A call that runs a function uses Run. One that begins and ends by two calls from the user's function uses EnterPass and LeavePass.
 type Mark struct {
 	id uint64
 	// holder is the goroutine that entered last. history tells who was holder while the last dump was taken: see holders.
@@ -38,15 +38,8 @@ func NewMark() *Mark {
 	return m
 }
 
-// Before is what a goroutine wore before it entered.
-type Before struct{ set unsafe.Pointer }
-
-// Enter marks the calling goroutine, whose number it takes. The user's labels stay visible beside the mark; the pair is made anew (150 ns, one
-// allocation) only when they are not those of the place's last labelled call.
-func (m *Mark) Enter(goroutine uint64) Before {
-	if m == nil {
-		return Before{}
-	}
+// enter marks the calling goroutine, and returns what it wore before.
+func (m *Mark) enter(goroutine uint64) (before unsafe.Pointer) {
 	if m.holder.Load() != goroutine {
 		m.handOver(goroutine)
 	}
@@ -62,17 +55,14 @@ func (m *Mark) Enter(goroutine uint64) Before {
 		}
 	}
 	setLabels(unsafe.Pointer(t))
-	return Before{set}
+	return set
 }
 
-// Leave gives the goroutine back what it wore before Enter. Labels that the user's code set meanwhile, and did not take
-// off, stay: they would without a mark too.
-func (m *Mark) Leave(b Before) {
-	if m == nil {
-		return
-	}
+// leave gives the goroutine back what it wore before. Labels that the user's code set meanwhile, and did not take off, stay: they
+// would without a mark too.
+func (m *Mark) leave(before unsafe.Pointer) {
 	if set := getLabels(); set == unsafe.Pointer(m.plain) || set != nil && set == unsafe.Pointer(m.mixed) {
-		setLabels(b.set)
+		setLabels(before)
 	}
 }
 

@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"runtime"
 	"runtime/pprof"
@@ -51,9 +52,7 @@ func scopes() []scope {
 	identity := uint64(0)
 	return []scope{
 		{"function", func(f func()) {
-			before := function.Enter(goroutine.ID())
-			f()
-			function.Leave(before)
+			_ = function.Run(goroutine.ID(), func() error { f(); return nil })
 		}},
 		{"pass", func(f func()) {
 			identity++
@@ -179,15 +178,16 @@ func TestW5InheritedLabel(t *testing.T) {
 		m := watchdog.NewMark()
 		elsewhere(func() {
 			label("route", "/buy")
-			before := m.Enter(goroutine.ID())
-			var done sync.WaitGroup
-			done.Go(func() {
-				wantLabels(t, "inherited", true, "route", "/buy")
-				s.run(func() { wantLabels(t, "inside", true, "route", "/buy") })
-				wantLabels(t, "after", false, "route", "/buy")
+			_ = m.RunContext(t.Context(), goroutine.ID(), func(context.Context) error {
+				var done sync.WaitGroup
+				done.Go(func() {
+					wantLabels(t, "inherited", true, "route", "/buy")
+					s.run(func() { wantLabels(t, "inside", true, "route", "/buy") })
+					wantLabels(t, "after", false, "route", "/buy")
+				})
+				done.Wait()
+				return nil
 			})
-			done.Wait()
-			m.Leave(before)
 		})
 	}
 }
@@ -210,7 +210,13 @@ func TestLeavePassTwice(t *testing.T) {
 
 func TestNoMark(t *testing.T) {
 	var m *watchdog.Mark
-	m.Leave(m.Enter(1))
+	want := errors.New("its own")
+	if err := m.Run(1, func() error { return want }); !errors.Is(err, want) {
+		t.Error(err)
+	}
+	if err := m.RunContext(t.Context(), 1, func(context.Context) error { return want }); !errors.Is(err, want) {
+		t.Error(err)
+	}
 	m.EnterPass(1, 1, watchdog.Site{})
 	m.LeavePass(1)
 }
@@ -236,7 +242,7 @@ func TestMarksAreCollected(t *testing.T) {
 	elsewhere(func() {
 		for range 1000 {
 			m := watchdog.NewMark()
-			m.Leave(m.Enter(goroutine.ID()))
+			_ = m.Run(goroutine.ID(), nothing)
 		}
 	})
 	for range 100 {

@@ -202,7 +202,7 @@ func check(t *testing.T, list []watchdog.Shown) (shown, silent int) {
 func TestW1NeverWrongAtRest(t *testing.T) {
 	watchdog.NeedsMarks(t)
 	shown, silent := 0, 0
-	scenes := 100
+	scenes := 60
 	if testing.Short() {
 		scenes = 20
 	}

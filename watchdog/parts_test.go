@@ -153,7 +153,7 @@ func TestTrim(t *testing.T) {
 		frames []frame
 		want   []string
 	}{
-		{frames("main.a", house+"watchdog.Run", house+"guard.(*Guard).Do", "main.b", "runtime.main"), []string{"main.a /f.go:1", "main.b /f.go:1"}},
+		{frames("main.a", house+"watchdog.run", house+"watchdog.(*Mark).Run", house+"guard.(*Guard).Do", "main.b", "runtime.main"), []string{"main.a /f.go:1", "main.b /f.go:1"}},
 		{frames(house+"httpguard.Handler.func1", house+"guard_test.x", house+"examples/a.b"), []string{house + "guard_test.x /f.go:1", house + "examples/a.b /f.go:1"}},
 		{frames("a", "runtime.gopanic", "b", "c", "d", "runtime.x", "runtime.main"), []string{"a /f.go:1", "runtime.gopanic /f.go:1", "b /f.go:1", "c /f.go:1", "... 1 more frames"}},
 		{frames(long), []string{long[:maxFrameText] + "..."}},

@@ -196,11 +196,7 @@ func TestProfileOfThisBuild(t *testing.T) {
 	}
 	leave, in := make(chan struct{}), make(chan struct{})
 	done := make(chan error)
-	go func() {
-		before := m.Enter(1)
-		defer m.Leave(before)
-		done <- Run(func() error { close(in); <-leave; return nil })
-	}()
+	go func() { done <- m.Run(1, func() error { close(in); <-leave; return nil }) }()
 	<-in
 	found := 0
 	r := profileReader{goexit: uint64(goexit()), visit: func(r *record) {

@@ -45,9 +45,7 @@ func start(late, others int) *calls {
 		c.places[i] = p
 		c.running.Go(func() {
 			p.goroutine.Store(goroutine.ID())
-			before := p.mark.Enter(goroutine.ID())
-			defer p.mark.Leave(before)
-			_ = watchdog.Run(func() error { stand(5, &standing, c.leave); return nil })
+			_ = p.mark.Run(goroutine.ID(), func() error { stand(5, &standing, c.leave); return nil })
 		})
 	}
 	for range others {

@@ -23,14 +23,10 @@ const (
 // measureMarks times marking in batches in turn with a loop that does nothing, and takes the median of the differences.
 func measureMarks() (list []mark) {
 	goroutine.Verify()
-	m, inner := watchdog.NewMark(), watchdog.NewMark()
+	m, outer := watchdog.NewMark(), watchdog.NewMark()
 	nothing := func() error { return nil }
 	identity := uint64(0)
-	function := func() {
-		before := m.Enter(goroutine.ID())
-		_ = watchdog.Run(nothing)
-		m.Leave(before)
-	}
+	function := func() { _ = m.Run(goroutine.ID(), nothing) }
 	pass := func() {
 		identity++
 		m.EnterPass(goroutine.ID(), identity, watchdog.Here())
@@ -38,15 +34,16 @@ func measureMarks() (list []mark) {
 	}
 	other := uint64(0)
 	add := func(name string, f func()) { list = append(list, mark{name, difference(f)}) }
-	add("a function: number, mark, Run", function)
+	add("a function: number, mark, frame", function)
 	add("a pass: number, site, mark", pass)
 	add("a place that goes from goroutine to goroutine", func() {
 		other++
-		m.Leave(m.Enter(other))
+		_ = m.Run(other, nothing)
 	})
-	before := inner.Enter(goroutine.ID())
-	add("a function inside another one", function)
-	inner.Leave(before)
+	_ = outer.Run(goroutine.ID(), func() error {
+		add("a function inside another one", function)
+		return nil
+	})
 	labelled := pprof.WithLabels(context.Background(), pprof.Labels("route", "/buy"))
 	pprof.SetGoroutineLabels(labelled)
 	add("a goroutine with profiler labels of its own", function)
