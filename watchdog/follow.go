@@ -107,7 +107,7 @@ func (w *Watchdog) suppress(n uint64) {
 	w.stats.suppressed.Add(n)
 }
 
-// dumpShare is the share of one core that dumps may take: after one that took d none is taken for d x dumpShare.
+// dumpShare says that dumps may take one part in so many of a core: after one that took d none is taken for d x dumpShare.
 const dumpShare = 20
 
 // tellSlow writes a page about the calls that have a report due, if it is time for one.
