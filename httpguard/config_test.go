@@ -1,6 +1,7 @@
 package httpguard
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -44,12 +45,25 @@ func TestDefaultRuntime(t *testing.T) {
 	}
 }
 
-func TestNilHandler(t *testing.T) {
-	m, _ := newMiddleware(t, Config{})
-	defer func() {
-		if got := recover(); got != "httpguard: Handler got a nil handler" {
-			t.Errorf("Handler(nil) panics with %v", got)
-		}
-	}()
-	m.Handler(nil)
+func TestHandlerSaysWhatIsWrong(t *testing.T) {
+	made, _ := newMiddleware(t, Config{})
+	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	for _, c := range []struct {
+		m    *Middleware
+		next http.Handler
+		want string
+	}{
+		{made, nil, "httpguard: Handler got a nil handler"},
+		{&Middleware{}, ok, "httpguard: Handler of a Middleware that was not made by New"},
+		{nil, ok, "httpguard: Handler of a Middleware that was not made by New"},
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != c.want {
+					t.Errorf("panics with %v, want %q", got, c.want)
+				}
+			}()
+			c.m.Handler(c.next)
+		}()
+	}
 }

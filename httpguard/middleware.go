@@ -11,7 +11,8 @@ import (
 	"github.com/spillway-go/spillway/guard"
 )
 
-// Middleware guards the handlers that it wraps. Make it with New. All its methods are safe for concurrent use.
+// Middleware guards the handlers that it wraps. Make it with New: Handler of the zero value panics. All its methods are safe for
+// concurrent use.
 type Middleware struct {
 	cfg    Config
 	names  [headers]string        // of the headers, canonical
@@ -34,8 +35,12 @@ func New(cfg Config) (*Middleware, error) {
 }
 
 // Handler returns a handler that serves a request with next if the request's key admits it, and answers it otherwise as Reject does.
-// As a method value it is a func(http.Handler) http.Handler. It panics if next is nil.
+// As a method value it is a func(http.Handler) http.Handler. It panics if next is nil,
+// or m was not made by New.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
+	if m == nil || m.cfg.Runtime == nil {
+		panic("httpguard: Handler of a Middleware that was not made by New")
+	}
 	if next == nil {
 		panic("httpguard: Handler got a nil handler")
 	}

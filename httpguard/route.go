@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
+	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,6 +17,9 @@ import (
 type router interface {
 	Handler(r *http.Request) (h http.Handler, pattern string)
 }
+
+// redirect is the type of the handler by which ServeMux leads to the path with a slash at its end.
+var redirect = reflect.TypeOf(http.RedirectHandler("", 0))
 
 // route is a pattern and its guard.
 type route struct {
@@ -98,10 +102,10 @@ func (h *handler) guard(r *http.Request) *guard.Guard {
 
 // patternOf is the pattern of the router for a request that it did not see yet, or else of the one that led here.
 func patternOf(rt router, r *http.Request) string {
-	_, pattern := rt.Handler(r)
-	// ServeMux answers a CONNECT that it would redirect with the path itself, which must not become a key. That
-	// ends in a slash.
-	if r.Method == http.MethodConnect && strings.HasSuffix(pattern, "/") && !strings.HasPrefix(pattern, http.MethodConnect) {
+	h, pattern := rt.Handler(r)
+	// ServeMux gives the path itself as the pattern of a CONNECT that it redirects, which must not become a key. The
+	// text does not tell it from a pattern, which must not be lost: a client would get round the route's bound.
+	if r.Method == http.MethodConnect && reflect.TypeOf(h) == redirect {
 		pattern = ""
 	}
 	if pattern == "" {

@@ -97,6 +97,9 @@ func TestKeysOfRequests(t *testing.T) {
 		{"HEAD", "/items/1", "http:GET:/items/{id}", 200},
 		{"GET", "/tree/a/b", "http:/tree/", 200},
 		{"BREW", "/tree/a", "http:/tree/", 200},
+		{"CONNECT", "/tree/a", "http:/tree/", 200},
+		{"CONNECT", "/tree/..%2ftree", "http:/tree/", 200},
+		{"CONNECT", "/tree", "http:*", 307}, // the mux does not tell its route
 		{"GET", "http://admin.example/items/7", "http:admin.example/items/", 200},
 		{"GET", "/tree", "http:/tree/", 307},            // a redirect belongs to the route it leads to
 		{"GET", "/tree/x/../y", "http:/tree/", 307},     // so does one to the clean path
@@ -165,7 +168,7 @@ func TestKeysAreBounded(t *testing.T) {
 	h := m.Handler(mux)
 	for i := range 500 {
 		for _, method := range []string{"GET", "CONNECT", fmt.Sprintf("M%d", i)} {
-			for _, path := range []string{"/tree/%d", "/tree/%d/", "/none/%d", "/tunnel/%d"} {
+			for _, path := range []string{"/tree/%d", "/tree/%d/", "/tree/..%%2f%d", "/tree/a%%2f%d", "/none/%d", "/tunnel/%d"} {
 				serve(h, httptest.NewRequest(method, fmt.Sprintf(path, i), nil))
 			}
 		}
@@ -173,6 +176,30 @@ func TestKeysAreBounded(t *testing.T) {
 	seen := keys(m)
 	if len(seen) != 3 || seen["http:*"] == 0 || seen["http:/tree/{id}/"] == 0 || seen["http:CONNECT:/tunnel/"] != 500 {
 		t.Errorf("keys %v, want two routes and the rest", seen)
+	}
+}
+
+// The method is the client's choice: no method leads round the bound of a route for all.
+func TestNoMethodGetsRoundABound(t *testing.T) {
+	m, rt := newMiddleware(t, Config{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/sub/", func(http.ResponseWriter, *http.Request) {})
+	h := m.Handler(mux)
+	if err := rt.Registry().Declare(RouteKey("/sub/"), registry.Spec{Limit: 1, Expand: 1}); err != nil {
+		t.Fatal(err)
+	}
+	release := rt.Fill(RouteKey("/sub/"))
+	defer release()
+	for _, method := range []string{"GET", "POST", "CONNECT", "OPTIONS", "TRACE", "BREW"} {
+		for _, path := range []string{"/sub/", "/sub/x", "/sub/x/", "/sub/..%2fsub"} {
+			// Other methods are redirected to the clean path, which has a route or none.
+			if strings.Contains(path, "%") && method != http.MethodConnect {
+				continue
+			}
+			if got := serve(h, httptest.NewRequest(method, path, nil)).Code; got != http.StatusServiceUnavailable {
+				t.Errorf("%s %s: status %d while the route is full, want 503", method, path, got)
+			}
+		}
 	}
 }
 
