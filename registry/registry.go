@@ -146,9 +146,7 @@ func (r *Registry) SetDefault(s Spec) error {
 	watchers := r.watchers
 	r.mu.Unlock()
 	if !same {
-		for _, w := range watchers {
-			w.fn(nil) // no key changed, but what undeclared keys have
-		}
+		tell(watchers, nil) // no key changed, but what undeclared keys have
 	}
 	return nil
 }

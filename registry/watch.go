@@ -15,6 +15,9 @@ type watcher struct{ fn func(changed []Key) }
 // specs anew with Lookup instead of counting on the order; it then always ends
 // with the latest. fn owns the slice.
 //
+// If fn panics the change stays in effect and the other watchers are told; then the panic goes on to who made the
+// change.
+//
 // After stop has returned, fn is not called for changes that begin later; one that
 // is under way may still call it. Calling stop again does nothing.
 func (r *Registry) Watch(fn func(changed []Key)) (stop func()) {
@@ -39,7 +42,21 @@ func notify(watchers []*watcher, changed []Key) {
 	if len(changed) == 0 {
 		return
 	}
-	for _, w := range watchers {
+	tell(watchers, changed)
+}
+
+// tell calls every watcher, those after one that panics or ends its goroutine included: the change has taken
+// effect, and who missed it would not hear of it again. Nothing is recovered, so a panic keeps its own stack.
+func tell(watchers []*watcher, changed []Key) {
+	next := 0
+	defer func() {
+		if next < len(watchers) {
+			tell(watchers[next:], changed)
+		}
+	}()
+	for next < len(watchers) {
+		w := watchers[next]
+		next++
 		w.fn(slices.Clone(changed))
 	}
 }

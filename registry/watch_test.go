@@ -1,7 +1,10 @@
 package registry
 
 import (
+	"runtime"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -133,5 +136,65 @@ func TestWatcherMayCallEverything(t *testing.T) {
 	mustDeclare(t, r, "a", Spec{Limit: 1})
 	if s, _ := r.Lookup("a"); s.Limit != 5 {
 		t.Errorf("the watcher's own change is lost: %v", s)
+	}
+}
+
+// A change is told once: a watcher that panics, or ends the goroutine, must not keep it from those behind it.
+func TestWatcherThatPanics(t *testing.T) {
+	for name, change := range map[string]func(r *Registry) error{
+		"declare": func(r *Registry) error { return r.Declare("new", Spec{}) },
+		"replace": func(r *Registry) error { return r.Replace(map[Key]Spec{"k": {Limit: 2}}) },
+		"remove":  func(r *Registry) error { r.Remove("k"); return nil },
+		"default": func(r *Registry) error { return r.SetDefault(Spec{Limit: 2}) },
+	} {
+		for _, end := range []struct {
+			name string
+			fn   func()
+			want any
+		}{
+			{"panic", func() { panic("boom") }, "boom"},
+			{"goexit", runtime.Goexit, nil},
+		} {
+			t.Run(name+"/"+end.name, func(t *testing.T) {
+				r := New()
+				mustDeclare(t, r, "k", Spec{Limit: 1})
+				calls := [5]int{}
+				for i := range calls {
+					r.Watch(func([]Key) {
+						calls[i]++
+						if i%2 == 1 { // one after another
+							end.fn()
+						}
+					})
+				}
+				var got any
+				var stack string
+				returned := false
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					defer func() {
+						stack = string(debug.Stack())
+						got = recover()
+					}()
+					_ = change(r)
+					returned = true
+				}()
+				<-done
+				if calls != [5]int{1, 1, 1, 1, 1} {
+					t.Errorf("calls %v, want each once", calls)
+				}
+				if got != end.want || returned {
+					t.Errorf("got %v, returned %v; want %v to go on", got, returned, end.want)
+				}
+				if !strings.Contains(stack, "TestWatcherThatPanics.func5") && end.want != nil {
+					t.Errorf("the stack of the panic is lost:\n%s", stack)
+				}
+				// The registry is as usable as before.
+				if err := r.SetDefault(r.fallback); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }
