@@ -86,7 +86,9 @@ func (k *Key) place(limit, bound int) {
 type Load struct {
 	Max      int // Expand x N
 	Bound    int // in force
-	InFlight int
+	InFlight int // places taken
+	Detached int // places of evicted calls that still run
+	Weight   int // of the call that asks
 }
 
 // Expand is for a call that found no place. It raises the target's bound by one step if the key may grow; if not, it tells
@@ -107,6 +109,9 @@ func (k *Key) Expand(l Load) (pause time.Duration) {
 func (k *Key) obstacle(l Load) (Cause, string) {
 	if l.Bound >= l.Max {
 		return Ceiling, fmt.Sprintf("the bound is at its ceiling of %d", l.Max)
+	}
+	if n := l.InFlight + l.Detached; n+l.Weight > l.Max { // after N was lowered, or evictions
+		return Ceiling, fmt.Sprintf("%d in flight leave no room for the call under any bound up to %d", n, l.Max)
 	}
 	p := k.scaler.cfg.Pressure
 	if p.CPUTight() || p.MemoryTight() {

@@ -115,7 +115,7 @@ func (f *fixture) key(n int) (*key, *Key) {
 // ask is a call that finds the key full.
 func ask(target *key, k *Key, expand int) time.Duration {
 	target.use(target.bound)
-	return k.Expand(Load{Max: expand * k.limit, Bound: target.bound, InFlight: target.bound})
+	return k.Expand(Load{Max: expand * k.limit, Bound: target.bound, InFlight: target.bound, Weight: 1})
 }
 
 func TestA1StepsStayWithinTheCeiling(t *testing.T) {
@@ -138,6 +138,21 @@ func TestA1StepsStayWithinTheCeiling(t *testing.T) {
 				t.Errorf("expand=%d: the last step is %+v, want the ceiling told of", expand, s)
 			}
 		})
+	}
+}
+
+func TestNoStepThatLetsNobodyIn(t *testing.T) {
+	f := newFixture(t)
+	target, k := f.key(3)
+	target.use(40) // N was 40 before
+	k.Expand(Load{Max: 12, Bound: 3, InFlight: 40, Weight: 1})
+	if target.bound != 3 || f.last().Cause != Ceiling {
+		t.Errorf("bound %d, told %+v; want no step", target.bound, f.last())
+	}
+	target.use(2)
+	k.Expand(Load{Max: 12, Bound: 3, InFlight: 2, Detached: 2, Weight: 8})
+	if target.bound != 6 { // the first of the steps that the heavy call needs
+		t.Errorf("bound %d, told %+v; want 6", target.bound, f.last())
 	}
 }
 

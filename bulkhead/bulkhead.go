@@ -29,6 +29,9 @@ type Bulkhead struct {
 	traced   atomic.Bool // a permit was lost: later ones note where they were taken
 	pending  atomic.Bool // there are reports
 	closed   atomic.Bool
+	asking   atomic.Bool  // the Expander is being asked
+	gauging  atomic.Bool  // the MemoryGauge is being asked
+	wasTight atomic.Bool  // its last answer
 	limit    atomic.Int64 // N as configured
 	bound    atomic.Int64 // in force, before what detached calls take away
 	ceiling  atomic.Int64 // Expand x N
@@ -193,6 +196,10 @@ func (b *Bulkhead) TakeSlow(ctx context.Context, d *Demand) (Ticket, Outcome) {
 	if word, ok := b.admit(d.Weight); ok {
 		return b.entry(word, t, d), Taken
 	}
+	var done <-chan struct{}
+	if ctx != nil {
+		done = ctx.Done() // now: what a context does when asked must not find the call in the waiting room
+	}
 	b.expand(t, d.Weight)
 	tight := b.tight()
 
@@ -221,7 +228,7 @@ func (b *Bulkhead) TakeSlow(ctx context.Context, d *Demand) (Ticket, Outcome) {
 	end := t + int64(longest)
 	nap := b.nap(w, t, end)
 	b.mu.Unlock()
-	word, out := b.await(ctx, w, nap, end)
+	word, out := b.await(ctx, done, w, nap, end)
 	if out != Taken {
 		return Ticket{}, out
 	}
@@ -251,7 +258,18 @@ func (b *Bulkhead) entry(word uint64, t int64, d *Demand) Ticket {
 	return Ticket{s, st}
 }
 
-func (b *Bulkhead) tight() bool { return b.memory != nil && b.memory.MemoryTight() }
+// tight asks the MemoryGauge, without a lock. While it answers, and for a call from inside it, the last answer holds.
+func (b *Bulkhead) tight() bool {
+	if b.memory == nil {
+		return false
+	}
+	if b.gauging.Swap(true) {
+		return b.wasTight.Load()
+	}
+	defer b.gauging.Store(false)
+	b.wasTight.Store(b.memory.MemoryTight())
+	return b.wasTight.Load()
+}
 
 // admitOrEvict runs under mu. Whoever waits at the call's level or above goes first.
 func (b *Bulkhead) admitOrEvict(t int64, d *Demand, tight bool) (uint64, bool) {
@@ -400,7 +418,11 @@ func (b *Bulkhead) load() Load {
 	}
 }
 
-// expand asks the Expander, without a lock, unless there is room or it asked for a pause.
+// longestPause is the longest that an Expander is taken at its word for.
+const longestPause = time.Hour
+
+// expand asks the Expander for a call of this weight, without a lock, unless there is room, it asked for a pause, or it is being asked:
+// by another call, or by this one from inside the Expander.
 func (b *Bulkhead) expand(t int64, weight int) {
 	if b.expander == nil || t < b.askAfter.Load() {
 		return
@@ -409,8 +431,13 @@ func (b *Bulkhead) expand(t int64, weight int) {
 	if l.InFlight+weight <= min(l.Bound, l.Max-l.Detached) && l.Waiting == 0 {
 		return // the gate is lower for another reason
 	}
+	l.Weight = weight
+	if b.asking.Swap(true) {
+		return
+	}
+	defer b.asking.Store(false)
 	n, pause := b.expander.Expand(l)
-	b.askAfter.Store(t + int64(pause))
+	b.askAfter.Store(t + int64(max(0, min(pause, longestPause))))
 	if n <= l.Bound {
 		return
 	}

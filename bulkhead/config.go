@@ -71,6 +71,7 @@ type Load struct {
 	InFlight int // places taken
 	Detached int // places of evicted calls that still run
 	Waiting  int // calls in the waiting room
+	Weight   int // of the call that found no place
 }
 
 func (c Config) withDefaults() Config {

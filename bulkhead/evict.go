@@ -3,8 +3,6 @@ package bulkhead
 import (
 	"slices"
 	"time"
-
-	"github.com/spillway-go/spillway/internal/goroutine"
 )
 
 // evict makes room for a call of the given weight by detaching as many of the oldest entries as needed, if all of
@@ -147,14 +145,14 @@ func (b *Bulkhead) reinstate(list []candidate) {
 }
 
 // arm lets refusals skip the clock and the lock until a millisecond before quietEnd, unless a call may wait, the Expander
-// wants to be asked, or the gate says nothing since it is always shut. Under mu.
+// wants to be asked, or the gate is not the bound: always shut, or lowered by Watch. Under mu.
 func (b *Bulkhead) arm(t int64) {
 	end := b.quietEnd
 	if b.expander != nil && b.bound.Load() < b.ceiling.Load() {
 		end = min(end, b.askAfter.Load())
 	}
 	d := time.Duration(end-t) - time.Millisecond
-	if d <= 0 || b.quietWeight > 1 || b.settings.Wait > 0 || !goroutine.Fast() || b.quiet.Swap(true) {
+	if d <= 0 || b.quietWeight > 1 || b.settings.Wait > 0 || b.gate.Load() < b.effective() || b.quiet.Swap(true) {
 		return
 	}
 	// A new timer each time: one that is reset may belong to another synctest bubble.

@@ -385,7 +385,7 @@ func TestQuietEndsInTime(t *testing.T) {
 			refused(t, b, "still in its pause")
 			pass(time.Nanosecond)
 			enter(t, b)
-			want := Load{Limit: 1, Max: 4, Bound: 1, InFlight: 1}
+			want := Load{Limit: 1, Max: 4, Bound: 1, InFlight: 1, Weight: 1}
 			if e.asked != 2 || e.seen != want || b.Bound() != 2 {
 				t.Errorf("asked %d times, the last time about %+v; bound %d", e.asked, e.seen, b.Bound())
 			}

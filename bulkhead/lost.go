@@ -95,13 +95,14 @@ const (
 type Report struct {
 	Kind      ReportKind
 	Goroutine uint64        // that took the place
-	Age       time.Duration // of the entry when it was found
+	Age       time.Duration // of the entry when it was evicted, or when its loss was fetched
 	Weight    int
 	// Site is where the permit was taken, innermost first, for runtime.CallersFrames. Nil for the first loss of
 	// a bulkhead and for evicted calls of the scoped kind.
 	Site []uintptr
 	// Owner of the entry.
 	Owner any
+	state uint64
 }
 
 // maxReports is how many reports wait to be fetched. More are only counted.
@@ -117,7 +118,7 @@ type reports struct {
 
 // describe makes the report about an entry. It is true if the slot still holds that entry afterwards.
 func (b *Bulkhead) describe(kind ReportKind, s *slot, st uint64, weight int) Report {
-	r := Report{Kind: kind, Goroutine: s.goroutine.Load(), Age: max(0, age(st, now())), Weight: weight, Owner: b.owner}
+	r := Report{Kind: kind, Goroutine: s.goroutine.Load(), Age: max(0, age(st, now())), Weight: weight, Owner: b.ownerOf(s, st), state: st}
 	if x := s.extra.Load(); x != nil {
 		if x.sited.Load() == st&identity {
 			for i := range x.site {
@@ -125,9 +126,6 @@ func (b *Bulkhead) describe(kind ReportKind, s *slot, st uint64, weight int) Rep
 					r.Site = append(r.Site, pc)
 				}
 			}
-		}
-		if o := x.owner.Load(); st&special != 0 && o != nil {
-			r.Owner = *o
 		}
 	}
 	return r
@@ -156,6 +154,11 @@ func (b *Bulkhead) Reports() (list []Report, dropped uint64) {
 	b.reports.mu.Lock()
 	defer b.reports.mu.Unlock()
 	list, dropped = b.reports.list, b.reports.dropped
+	for i := range list {
+		if list[i].Kind == Lost { // found on a goroutine outside of any synctest bubble, whose clock is another
+			list[i].Age = max(0, age(list[i].state, now()))
+		}
+	}
 	b.reports.list, b.reports.dropped = nil, 0
 	return list, dropped
 }

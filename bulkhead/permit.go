@@ -262,7 +262,10 @@ func (b *Bulkhead) EnterN(ctx context.Context, weight, level int) (Permit, error
 	case Closed:
 		return Permit{}, ErrClosed
 	case Ended:
-		return Permit{}, ctx.Err()
+		if err := ctx.Err(); err != nil {
+			return Permit{}, err
+		}
+		return Permit{}, context.Canceled // somebody's context that is done for no reason
 	default:
 		return Permit{}, ErrFull
 	}

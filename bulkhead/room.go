@@ -242,15 +242,27 @@ func (b *Bulkhead) nap(w *waiter, t, end int64) time.Duration {
 	if stale := b.quietEnd + 2<<unitShift - t; b.settings.Expand > 1 && stale > 0 && stale < d && b.next() == w {
 		d = stale
 	}
+	if ask := b.askAfter.Load() + 1 - t; b.expander != nil && ask > 0 && ask < d && b.bound.Load() < b.ceiling.Load() {
+		d = ask
+	}
 	return time.Duration(d)
 }
 
-// await waits for the answer, the end of the context, or the end of the wait.
-func (b *Bulkhead) await(ctx context.Context, w *waiter, nap time.Duration, end int64) (uint64, Outcome) {
-	var done <-chan struct{}
-	if ctx != nil {
-		done = ctx.Done()
-	}
+// await waits for the answer, the end of the context, or the end of the wait. Whatever foreign code in it does, a waiter that does not
+// return leaves nothing behind.
+func (b *Bulkhead) await(ctx context.Context, done <-chan struct{}, w *waiter, nap time.Duration, end int64) (word uint64, out Outcome) {
+	returned := false
+	defer func() {
+		if !returned {
+			b.abandon(w)
+		}
+	}()
+	word, out = b.waitFor(ctx, done, w, nap, end)
+	returned = true
+	return word, out
+}
+
+func (b *Bulkhead) waitFor(ctx context.Context, done <-chan struct{}, w *waiter, nap time.Duration, end int64) (uint64, Outcome) {
 	timer := time.NewTimer(nap)
 	defer timer.Stop()
 	for {
@@ -261,6 +273,7 @@ func (b *Bulkhead) await(ctx context.Context, w *waiter, nap time.Duration, end 
 		case <-done:
 			out = Ended
 		case <-timer.C:
+			b.expand(now(), w.weight) // nobody else may come to ask
 			tight = b.tight()
 		}
 		b.lock()
@@ -274,15 +287,33 @@ func (b *Bulkhead) await(ctx context.Context, w *waiter, nap time.Duration, end 
 			}
 		}
 		if w.queued {
-			b.room.remove(w)
-			b.tidy()
-			b.serve(t) // it may have stood in a lighter one's way
+			b.withdraw(w, t)
 			b.mu.Unlock()
 			return 0, out
 		}
 		b.mu.Unlock()
 		<-w.ready // answered at the same instant
 		return b.accept(ctx, w)
+	}
+}
+
+// withdraw takes out a waiter that was not answered. Under mu.
+func (b *Bulkhead) withdraw(w *waiter, t int64) {
+	b.room.remove(w)
+	b.tidy()
+	b.serve(t) // it may have stood in a lighter one's way
+}
+
+// abandon is for a waiter whose goroutine panicked or ended.
+func (b *Bulkhead) abandon(w *waiter) {
+	b.lock()
+	queued := w.queued
+	if queued {
+		b.withdraw(w, now())
+	}
+	b.mu.Unlock()
+	if !queued && w.outcome == Taken {
+		b.release(w.weight)
 	}
 }
 

@@ -58,18 +58,29 @@ func (b *Bulkhead) Snapshot() Snapshot {
 	return s
 }
 
-// Late returns how many calls, detached ones included, are older than d, and how many there are, in time proportional to the
-// slots.
-func (b *Bulkhead) Late(d time.Duration) (late, all int) {
+// Late returns how many places, those of detached calls included, are held by calls that are older than slow says for their owner,
+// and how many there are, in time proportional to the slots.
+func (b *Bulkhead) Late(slow func(owner any) time.Duration) (late, all int) {
 	t := now()
-	b.entries(func(_ *slot, st uint64) bool {
-		all++
-		if age(st, t) > d {
-			late++
+	b.entries(func(s *slot, st uint64) bool {
+		weight := s.weight(st)
+		all += weight
+		if age(st, t) > slow(b.ownerOf(s, st)) {
+			late += weight
 		}
 		return true
 	})
 	return late, all
+}
+
+// ownerOf the entry whose state was read before.
+func (b *Bulkhead) ownerOf(s *slot, st uint64) any {
+	if x := s.extra.Load(); st&special != 0 && x != nil {
+		if o := x.owner.Load(); o != nil {
+			return *o
+		}
+	}
+	return b.owner
 }
 
 // InFlight is the number of places taken by live calls.
@@ -108,12 +119,7 @@ func (b *Bulkhead) Entries() []Entry {
 	t := now()
 	b.entries(func(s *slot, st uint64) bool {
 		e := Entry{Goroutine: s.goroutine.Load(), Age: max(0, age(st, t)), Weight: s.weight(st),
-			Detached: st&kindMask == kindDetached, Pinned: s.isPinned(st), Owner: b.owner}
-		if x := s.extra.Load(); st&special != 0 && x != nil {
-			if o := x.owner.Load(); o != nil {
-				e.Owner = *o
-			}
-		}
+			Detached: st&kindMask == kindDetached, Pinned: s.isPinned(st), Owner: b.ownerOf(s, st)}
 		if s.state.Load() == st { // else it left, or changed, while we looked
 			found = append(found, dated{e, st})
 		}

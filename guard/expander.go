@@ -25,7 +25,15 @@ func (e *expander) Expand(now bulkhead.Load) (bound int, pause time.Duration) {
 	if e.asked.Swap(true) {
 		return 0, 0
 	}
-	if x := e.ask(e.name); x != nil {
+	answered := false
+	defer func() {
+		if !answered { // it panicked: the next call that finds no place asks again
+			e.asked.Store(false)
+		}
+	}()
+	x := e.ask(e.name)
+	answered = true
+	if x != nil {
 		e.found.Store(&x)
 		return x.Expand(now)
 	}

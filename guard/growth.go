@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +23,6 @@ type growth struct {
 	rt       *Runtime
 	bulkhead *bulkhead.Bulkhead
 	limit    atomic.Int64 // N
-	slow     atomic.Int64 // ns; a call older than that is late
 	key      atomic.Pointer[autoscale.Key]
 }
 
@@ -31,12 +31,16 @@ func (x *growth) Expand(now bulkhead.Load) (bound int, pause time.Duration) {
 	k := x.key.Load()
 	if k == nil {
 		n := x.limit.Load()
-		if x.key.CompareAndSwap(nil, x.rt.scaler.Key(string(x.name), int(n), x)) && x.limit.Load() != n {
-			x.key.Load().Resize(int(x.limit.Load())) // replaced meanwhile, by somebody who saw no key
-		}
+		mine := x.key.CompareAndSwap(nil, x.rt.scaler.Key(string(x.name), int(n), x))
 		k = x.key.Load()
+		for m := x.limit.Load(); mine && m != n; m = x.limit.Load() {
+			k.Resize(int(m)) // replaced meanwhile, by somebody who saw no key
+			n = m
+		}
 	}
-	return 0, k.Expand(autoscale.Load{Max: now.Max, Bound: now.Bound, InFlight: now.InFlight})
+	return 0, k.Expand(autoscale.Load{
+		Max: now.Max, Bound: now.Bound, InFlight: now.InFlight, Detached: now.Detached, Weight: now.Weight,
+	})
 }
 
 // resize follows the bulkhead's settings, which have put its bound back to N.
@@ -48,7 +52,14 @@ func (x *growth) resize(limit int) {
 }
 
 // Late implements autoscale.Target.
-func (x *growth) Late() (late, inFlight int) { return x.bulkhead.Late(time.Duration(x.slow.Load())) }
+func (x *growth) Late() (late, inFlight int) {
+	return x.bulkhead.Late(func(owner any) time.Duration {
+		if g, ok := owner.(*Guard); ok {
+			return g.plan.Load().spec.Slow
+		}
+		return math.MaxInt64
+	})
+}
 
 // Healthy implements autoscale.Target.
 func (x *growth) Healthy() bool { return true }

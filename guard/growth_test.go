@@ -226,3 +226,57 @@ func TestReplacedSpecGoesBackToItsLimit(t *testing.T) {
 		}
 	})
 }
+
+// A group that nobody is in any more, and that is made anew, has one bound and one voice.
+func TestDroppedGroupStepsNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newRuntime(t, guard.WithPressure(newWeather()))
+		sub := rt.Subscribe(100)
+		g := declared(t, rt, "k", registry.Spec{Limit: 10, Group: "g"})
+		release := make(chan struct{})
+		pile(g, 20, release)
+		if b := g.Snapshot().Bulkhead.Bound; b != 20 {
+			t.Fatalf("bound %d of the group, want 20", b)
+		}
+		close(release)
+		synctest.Wait()
+		replace(t, rt, map[registry.Key]registry.Spec{"k": {Limit: 10}})
+		replace(t, rt, map[registry.Key]registry.Spec{"k": {Limit: 10, Group: "g"}})
+		elapse(25 * time.Second)
+		_ = rt.Close()
+		for {
+			e, err := sub.Next(t.Context())
+			if err != nil {
+				break
+			}
+			if e.Kind == guard.EventBound && e.Cause == "calm" {
+				t.Errorf("the dropped group goes on: %v", e)
+			}
+		}
+	})
+}
+
+// Which call is late is judged by the key's own spec, also in a group, and by places.
+func TestLateInAGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newRuntime(t, guard.WithPressure(newWeather()))
+		replace(t, rt, map[registry.Key]registry.Spec{
+			"quick":   {Limit: 4, Group: "g", Slow: time.Second},
+			"patient": {Limit: 4, Group: "g", Slow: time.Minute},
+		})
+		quick, patient := rt.For("quick"), rt.For("patient")
+		release := make(chan struct{})
+		pile(patient, 4, release)
+		elapse(10 * time.Second)
+		if refused := pile(patient, 1, release); refused != 0 {
+			t.Error("no call is late, yet the group did not grow")
+		}
+		pile(quick, 3, release)
+		elapse(10 * time.Second)
+		if refused := pile(patient, 1, release); refused != 1 {
+			t.Error("3 of 8 calls are late, yet the group grew")
+		}
+		close(release)
+		synctest.Wait()
+	})
+}

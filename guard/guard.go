@@ -188,16 +188,30 @@ func (g *Guard) enterBulkhead(ctx context.Context, p *plan, end time.Time, d *bu
 		if time.Until(end) > p.spec.Timeout-time.Millisecond {
 			end = time.Time{} // it did not wait, and a floor as high as the timeout means those that do
 		}
-		if reason := p.remaining(ctx, end); reason != ReasonNone { // the wait took what was left
-			if t.Scoped() {
-				b.Give(t)
-			} else {
-				b.Hold(t).Exit()
-			}
+		if reason := g.afterWait(ctx, p, end, t); reason != ReasonNone {
 			return bulkhead.Ticket{}, g.refuse(p, reason)
 		}
 	}
 	return g.answer(ctx, p, t, answer)
+}
+
+// afterWait looks once more at the context, since the wait may have taken what was left. Unless the call is worth starting the place goes
+// back, also when the context panics.
+func (g *Guard) afterWait(ctx context.Context, p *plan, end time.Time, t bulkhead.Ticket) (reason Reason) {
+	looked := false
+	defer func() {
+		if looked && reason == ReasonNone {
+			return
+		}
+		if t.Scoped() {
+			p.bulkhead.Give(t)
+		} else {
+			p.bulkhead.Hold(t).Exit()
+		}
+	}()
+	reason = p.remaining(ctx, end)
+	looked = true
+	return reason
 }
 
 // answer turns the bulkhead's outcome into the guard's.

@@ -84,22 +84,26 @@ func (g *Guard) enterPass(ctx context.Context, p *plan, d *bulkhead.Demand) (pas
 	if err != nil {
 		return Pass{}, err
 	}
-	if !end.IsZero() {
-		timed, cancel := context.WithDeadline(ctx, end)
-		ctx = &timedContext{timed, cancel}
-	}
 	pass = Pass{p.bulkhead.Hold(t), ctx}
-	if p.inject == nil {
+	if end.IsZero() && p.inject == nil {
 		return pass, nil
 	}
 	in := false
 	defer func() {
-		if !in { // by an error or a panic of the injector
+		if !in { // by an error of the injector, or a panic of it or of the context
 			pass.Exit()
 			pass = Pass{}
 		}
 	}()
-	err = g.injectFault(ctx, p)
+	if !end.IsZero() {
+		timed, cancel := context.WithDeadline(ctx, end)
+		pass.ctx = &timedContext{timed, cancel}
+	}
+	if p.inject == nil {
+		in = true
+		return pass, nil
+	}
+	err = g.injectFault(pass.ctx, p)
 	pass.Record(err)
 	in = err == nil
 	if in {

@@ -83,9 +83,6 @@ func (t *table) plan(g *Guard) (declared bool) {
 			grow.resize(cfg.Limit)
 		}
 	}
-	if grow != nil {
-		grow.slow.Store(int64(spec.Slow))
-	}
 	g.plan.Store(p)
 	g.direct.Store(p.direct())
 	t.account(g)
@@ -129,6 +126,9 @@ func (t *table) regroup(g *Guard, name string, cfg bulkhead.Config) {
 		if idle {
 			t.rt.tell(registry.Key(x.name), &x.bulkhead)
 			t.rt.recount(&x.counted, 0)
+			if x.growth != nil {
+				x.growth.resize(x.settings.Limit) // it steps no more
+			}
 		}
 		return idle
 	})
