@@ -116,6 +116,15 @@ func (m *queueModel) leave(e *modelEntry) bool {
 // op is a step of a program: what to do, and two numbers that say to whom and how.
 type op struct{ kind, a, b uint8 }
 
+// evenly draws numbers below n. The integers of rapid are mostly small, and most programs of those do nothing.
+func evenly(n int) *rapid.Generator[uint8] {
+	all := make([]uint8, n)
+	for i := range all {
+		all[i] = uint8(i)
+	}
+	return rapid.SampledFrom(all)
+}
+
 // oracle is the Expander and the memory gauge of the tested bulkhead.
 type oracle struct {
 	bound int
@@ -257,8 +266,8 @@ func (r *queueRun) step(p op) (what, wrong string) {
 	}
 }
 
-// admits asks the reference for the answer to a call that is not nested. asked is how often the Expander was asked: where the
-// bound is at its ceiling already the bulkhead may save itself the question.
+// admits asks the reference for the answer to a call that is not nested. asked is how often the Expander was asked: where no
+// bound would make room the bulkhead may save itself the question.
 func (m *queueModel) admits(weight, asked int, o *oracle) (Outcome, string) {
 	if weight > m.ceiling() {
 		if asked != 0 {
@@ -275,7 +284,7 @@ func (m *queueModel) admits(weight, asked int, o *oracle) (Outcome, string) {
 	switch paused := time.Now().Before(m.askAfter); {
 	case asked > 1 || asked == 1 && paused:
 		return 0, fmt.Sprintf("the Expander is asked %d times, paused: %v", asked, paused)
-	case asked == 0 && !paused && m.bound < m.ceiling():
+	case asked == 0 && !paused && m.bound < m.ceiling() && m.held(false)+m.held(true)+weight <= m.ceiling():
 		return 0, "the Expander is not asked"
 	case asked == 1:
 		m.askAfter = time.Now().Add(o.pause)
@@ -409,7 +418,7 @@ func (r *queueRun) compare() string {
 // the reference after every step.
 func TestModelOfTheQueue(t *testing.T) {
 	step := rapid.Custom(func(t *rapid.T) op {
-		return op{rapid.Uint8Range(0, kinds-1).Draw(t, "kind"), rapid.Uint8().Draw(t, "a"), rapid.Uint8().Draw(t, "b")}
+		return op{evenly(kinds).Draw(t, "kind"), evenly(256).Draw(t, "a"), evenly(256).Draw(t, "b")}
 	})
 	rapid.Check(t, func(rt *rapid.T) {
 		program := rapid.SliceOfN(step, 50, 150).Draw(rt, "program")
@@ -418,25 +427,5 @@ func TestModelOfTheQueue(t *testing.T) {
 		if failure != "" {
 			rt.Fatal(failure)
 		}
-	})
-}
-
-// FuzzQueue is the same for programs of bytes, three for each step.
-func FuzzQueue(f *testing.F) {
-	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 11, 3, 0, 0, 0, 0})           // eviction
-	f.Add([]byte{2, 4, 0, 11, 5, 0, 2, 1, 0, 2, 2, 0, 8, 0, 0})           // heavy ones
-	f.Add([]byte{3, 0, 0, 3, 0, 0, 4, 1, 0, 6, 0, 0, 6, 0, 0, 6, 1, 0})   // nested ones
-	f.Add([]byte{0, 0, 0, 10, 0, 0, 13, 1, 4, 11, 6, 0, 0, 0, 0, 0, 0})   // a pin, new settings
-	f.Add([]byte{12, 3, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 0, 1}) // growth
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var program []op
-		for i := 0; i+2 < len(data) && len(program) < 300; i += 3 {
-			program = append(program, op{data[i], data[i+1], data[i+2]})
-		}
-		synctest.Test(t, func(t *testing.T) {
-			if failure := runQueue(program); failure != "" {
-				t.Error(failure)
-			}
-		})
 	})
 }

@@ -57,6 +57,9 @@ func interval(service int64) int64 {
 // enqueue lets a call wait, if need be in the place of the newest of the least important. Nil: the room is full. Under mu.
 func (b *Bulkhead) enqueue(t int64, d *Demand) *waiter {
 	r := &b.room
+	if r.count == 0 {
+		r.standing = false
+	}
 	if r.count >= r.capacity {
 		last := Levels - 1
 		for last > d.Level && r.levels[last].back == nil {
@@ -68,9 +71,6 @@ func (b *Bulkhead) enqueue(t int64, d *Demand) *waiter {
 		r.answer(r.levels[last].back, 0, Full)
 	}
 	w := &waiter{weight: d.Weight, level: d.Level, since: t, ready: make(chan struct{}, 1)}
-	if r.count == 0 {
-		r.standing = false
-	}
 	r.push(w)
 	b.regate()
 	b.serve(t) // whoever left before the gate was shut did not see the waiter
@@ -239,11 +239,14 @@ const pollEvery = 250 * time.Millisecond
 // nap is how long a waiter sleeps before it looks for itself. Under mu.
 func (b *Bulkhead) nap(w *waiter, t, end int64) time.Duration {
 	d := min(end-t, int64(pollEvery))
-	if stale := b.quietEnd + 2<<unitShift - t; b.settings.Expand > 1 && stale > 0 && stale < d && b.next() == w {
-		d = stale
+	if first := b.next(); first != nil && first != w {
+		return time.Duration(d) // one who looks in time is enough
 	}
-	if ask := b.askAfter.Load() + 1 - t; b.expander != nil && ask > 0 && ask < d && b.bound.Load() < b.ceiling.Load() {
-		d = ask
+	if stale := b.quietEnd + 2<<unitShift - t; b.settings.Expand > 1 && stale > 0 {
+		d = min(d, stale)
+	}
+	if ask := b.askAfter.Load() + 1 - t; b.expander != nil && ask > 0 && b.bound.Load() < b.ceiling.Load() {
+		d = min(d, max(ask, int64(time.Millisecond))) // an Expander that asks for no pause gets one
 	}
 	return time.Duration(d)
 }
