@@ -3,6 +3,7 @@ package bulkhead
 import (
 	"context"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -149,14 +150,17 @@ type gauge struct{ tight atomic.Bool }
 
 func (g *gauge) MemoryTight() bool { return g.tight.Load() }
 
-// expander is an Expander that says what it is told to.
+// expander is an Expander that says what it is told to. mu is for tests in which waiting calls ask it.
 type expander struct {
+	mu           sync.Mutex
 	bound, asked int
 	pause        time.Duration
 	seen         Load
 }
 
 func (e *expander) Expand(l Load) (int, time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.asked++
 	e.seen = l
 	return e.bound, e.pause

@@ -175,11 +175,13 @@ func TestWaitingAsksForGrowth(t *testing.T) {
 				pass(time.Microsecond)
 			}
 			pass(200 * ms)
+			e.mu.Lock()
 			asked := e.asked
+			e.bound = 2
+			e.mu.Unlock()
 			if asked == 0 || asked > tt.asked {
 				t.Errorf("pause %v: asked %d times, want 1..%d", tt.pause, asked, tt.asked)
 			}
-			e.bound = 2
 			pass(51 * ms)
 			if calls[0].in() != (tt.pause < time.Hour) {
 				t.Errorf("pause %v: the first waiter is in: %v", tt.pause, calls[0].in())
