@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -260,6 +261,22 @@ func TestSlowSubscriberLosesTheOldest(t *testing.T) {
 	})
 }
 
+// A buffer beyond the bounds is one at the bound.
+func TestBufferIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newRuntime(t)
+		declared(t, rt, "k", registry.Spec{Limit: 1})
+		huge, none := rt.Subscribe(math.MaxInt), rt.Subscribe(math.MinInt)
+		const more = 10
+		for i := range guard.MaxBuffer + more {
+			replace(t, rt, specs{"k": {Limit: 2 + i%2}})
+		}
+		if n := len(drain(t, huge)); n != guard.MaxBuffer || huge.Dropped() != more || len(drain(t, none)) != 1 {
+			t.Errorf("%d events and %d dropped", n, huge.Dropped())
+		}
+	})
+}
+
 func TestNextWaitsAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := newRuntime(t)
@@ -269,6 +286,11 @@ func TestNextWaitsAndEnds(t *testing.T) {
 		defer cancel()
 		if _, err := s.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Next of nothing: %v", err)
+		}
+		var none context.Context
+		time.AfterFunc(time.Second, func() { _ = rt.Registry().Replace(specs{"k": {Limit: 7}}) })
+		if e, err := s.Next(none); err != nil || e.Spec.Limit != 7 {
+			t.Errorf("Next without a context: %v, %v", e, err)
 		}
 		time.AfterFunc(time.Second, func() { _ = rt.Registry().Replace(specs{"k": {Limit: 2}}) })
 		if e, err := s.Next(context.Background()); err != nil || e.Kind != guard.EventSpec || !e.Time.Equal(time.Now()) {

@@ -44,25 +44,32 @@ func (rt *Runtime) start() {
 
 func (rt *Runtime) writeLog(sub *Subscription) {
 	defer rt.done.Done()
+	sinks := make([]sink, len(rt.opts.loggers))
+	for i, l := range rt.opts.loggers {
+		sinks[i] = sink{name: fmt.Sprintf("logger %d of %d", i+1, len(sinks)), log: l, stderr: rt.opts.stderr}
+	}
 	write := func(e Event) {
 		if quiet(e) {
 			return
 		}
-		for _, l := range rt.opts.loggers {
-			l(e)
+		for i := range sinks {
+			sinks[i].write(e)
 		}
 	}
 	told := uint64(0)
 	for {
 		e, err := sub.Next(context.Background())
 		if err != nil {
-			return
+			break
 		}
 		if n := sub.Dropped(); n > told {
 			write(Event{Time: time.Now(), Kind: EventDropped, Count: n - told})
 			told = n
 		}
 		write(e)
+	}
+	for i := range sinks {
+		sinks[i].end()
 	}
 }
 

@@ -2,8 +2,11 @@ package guard
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"runtime"
 
 	"github.com/rs/zerolog"
 )
@@ -81,4 +84,49 @@ func fields(e Event) []slog.Attr {
 		f = append(f, slog.String("spec", e.Spec.String()))
 	}
 	return f
+}
+
+// sink is a logger whose panics end neither the log nor the process. Only the log's goroutine uses it.
+type sink struct {
+	name   string
+	log    logger
+	stderr io.Writer
+	lost   uint64 // events at which it panicked
+}
+
+// maxStack is how many bytes of a panic's stack are told.
+const maxStack = 8 << 10
+
+func (s *sink) write(e Event) {
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		s.lost++
+		if s.lost > 1 {
+			return // it may panic at every event: one stack says it all
+		}
+		stack := make([]byte, maxStack)
+		stack = stack[:runtime.Stack(stack, false)]
+		fmt.Fprintf(s.stderr, "guard: %s panicked and lost an event; it goes on, and later panics are counted: %.300q\n%s\n", s.name, text(v), stack)
+	}()
+	s.log(e)
+}
+
+// end tells how often the logger panicked, if more than once, for that was told.
+func (s *sink) end() {
+	if s.lost > 1 {
+		fmt.Fprintf(s.stderr, "guard: %s panicked and lost %d events\n", s.name, s.lost)
+	}
+}
+
+// text prints the value of a panic, whose own methods may panic again.
+func text(v any) (s string) {
+	defer func() {
+		if recover() != nil {
+			s = fmt.Sprintf("%T", v)
+		}
+	}()
+	return fmt.Sprint(v)
 }

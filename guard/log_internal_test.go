@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -71,6 +72,69 @@ func TestLogLines(t *testing.T) {
 		}
 	}
 }
+
+// A logger that panics loses its own events and nobody else's, says so once with its stack, and in the end how many they were.
+func TestLoggersThatPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told, others bytes.Buffer
+		broken := 3 // events
+		rt, err := NewRuntime(nil, WithPressure(nil),
+			WithLogger(zerolog.New(panicking(func() {
+				if broken > 0 {
+					broken--
+					panic("out of\npaper")
+				}
+			}))),
+			WithSlog(slog.New(slog.NewTextHandler(panicking(func() { panic(unprintable{}) }), nil))),
+			WithLogger(zerolog.New(&others)),
+			func(o *options) error { o.stderr = &told; return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		rt.For("k")
+		const n = 10
+		for i := range n {
+			if err := rt.Registry().Replace(map[registry.Key]registry.Spec{"k": {Limit: 1 + i}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if got := strings.Count(others.String(), "\n"); got != n {
+			t.Errorf("the logger behind those that panic has %d lines, want %d", got, n)
+		}
+		if broken != 0 {
+			t.Errorf("the first logger did not go on: %d panics are left", broken)
+		}
+		const once = "panicked and lost an event; it goes on, and later panics are counted: "
+		first := told.String()
+		for _, want := range []string{
+			"guard: logger 1 of 3 " + once + `"out of\npaper"` + "\ngoroutine ",
+			"guard: logger 2 of 3 " + once + `"guard.unprintable"` + "\ngoroutine ",
+			"panicking.Write", // where it happened
+		} {
+			if !strings.Contains(first, want) {
+				t.Errorf("standard error lacks %q:\n%s", want, first)
+			}
+		}
+		if strings.Count(first, once) != 2 || len(first) > 2*(maxStack+1000) {
+			t.Errorf("%d panics are told in %d bytes, want each logger's first", strings.Count(first, once), len(first))
+		}
+		_ = rt.Close()
+		want := "guard: logger 1 of 3 panicked and lost 3 events\nguard: logger 2 of 3 panicked and lost 10 events\n"
+		if got := strings.TrimPrefix(told.String(), first); got != want {
+			t.Errorf("in the end standard error has\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+type panicking func()
+
+func (p panicking) Write(b []byte) (int, error) { p(); return len(b), nil }
+
+// unprintable is the value of a panic that panics when it is printed, and so does what it panics with.
+type unprintable struct{}
+
+func (unprintable) Error() string { panic(unprintable{}) }
 
 func withoutTime(_ []string, a slog.Attr) slog.Attr {
 	if a.Key == slog.TimeKey {

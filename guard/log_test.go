@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/spillway-go/spillway/guard"
+	"github.com/spillway-go/spillway/pressure"
 	"github.com/spillway-go/spillway/registry"
 )
 
@@ -158,10 +159,23 @@ type writer func()
 func (w writer) Write(p []byte) (int, error) { w(); return len(p), nil }
 
 func TestOptionsThatMakeNoSense(t *testing.T) {
-	for _, o := range []guard.Option{guard.WithSlog(nil), guard.WithMaxKeys(0), guard.WithMaxKeys(-1)} {
-		rt, err := guard.NewRuntime(nil, o)
-		if err == nil || rt != nil || !strings.HasPrefix(err.Error(), "guard: ") {
-			t.Errorf("got %v, %v", rt, err)
+	const made = ", must be one that was made, or plain nil"
+	for _, c := range []struct {
+		option guard.Option
+		want   string
+	}{
+		{guard.WithSlog(nil), "guard: WithSlog got a nil logger"},
+		{guard.WithMaxKeys(0), "guard: WithMaxKeys got 0, must be 1 or more"},
+		{guard.WithMaxKeys(-1), "guard: WithMaxKeys got -1, must be 1 or more"},
+		{guard.WithPressure((*pressure.Sampler)(nil)), "guard: WithPressure got a nil *pressure.Sampler" + made},
+		{guard.WithInjector((*script)(nil)), "guard: WithInjector got a nil *guard_test.script" + made},
+		{guard.WithMemoryGauge((*pressure.Sampler)(nil)), "guard: WithMemoryGauge got a nil *pressure.Sampler" + made},
+		{guard.WithMemoryGauge(gauge(nil)), "guard: WithMemoryGauge got a nil guard_test.gauge" + made},
+		{nil, "guard: NewRuntime got a nil option, number 2 of 2"},
+	} {
+		rt, err := guard.NewRuntime(nil, guard.WithLogger(zerolog.Nop()), c.option)
+		if err == nil || rt != nil || err.Error() != c.want {
+			t.Errorf("got %v, %v; want %s", rt, err, c.want)
 		}
 	}
 	// What failed to start leaves no trace in the registry.
@@ -195,6 +209,40 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	_ = two.Close()
 	if err := one.DoContext(context.Background(), "k", func(context.Context) error { return nil }); err == nil {
 		t.Error("a closed runtime admits a call")
+	}
+}
+
+// Plain nil stands for none.
+func TestOptionsOfNil(t *testing.T) {
+	for name, options := range map[string][]guard.Option{
+		"expander":       {guard.WithExpander(nil)},
+		"injector":       {guard.WithInjector(nil)},
+		"memory gauge":   {guard.WithMemoryGauge(nil)},
+		"pressure":       {guard.WithPressure(nil)},
+		"all":            {guard.WithExpander(nil), guard.WithInjector(nil), guard.WithMemoryGauge(nil), guard.WithPressure(nil)},
+		"the last holds": {guard.WithInjector(&script{refuse: guard.ReasonFull}), guard.WithInjector(nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if name == "expander" {
+					options = append(options, guard.WithPressure(newWeather())) // lets bounds grow
+				}
+				rt := newRuntime(t, options...)
+				g := declared(t, rt, "k", registry.Spec{Limit: 1, Stale: time.Second})
+				elapse(time.Minute)
+				h := block(g.Do)
+				wantReason(t, g.Do(nothing), guard.ReasonFull)
+				elapse(2 * time.Second)
+				if err := g.Do(nothing); err != nil { // memory is not tight: the stuck call goes
+					t.Error(err)
+				}
+				if bound := g.Snapshot().Bulkhead.Bound; bound != 1 {
+					t.Errorf("the bound is %d, want 1", bound)
+				}
+				_ = h.end()
+				wantIdle(t, g)
+			})
+		})
 	}
 }
 

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
+	"reflect"
 	"sync"
 	"sync/atomic"
 
@@ -39,6 +42,7 @@ type Runtime struct {
 
 type options struct {
 	loggers  []logger
+	stderr   io.Writer // where a logger's panic is told
 	injector Injector
 	maxKeys  int
 	expander func(registry.Key) bulkhead.Expander
@@ -52,6 +56,10 @@ type Option func(*options) error
 // WithLogger writes events to l: refusals when they begin and end, lost and stuck calls, and replaced specs. Without
 // WithLogger and WithSlog a runtime writes warnings to standard error; zerolog.Nop() keeps it silent. Rotation and
 // files are the application's.
+//
+// Loggers run on a goroutine of their own. A panic of one is contained: the event is lost to it and to no other, and it gets the next
+// one. The first panic of each is told on standard error, with its stack; their number follows when the runtime is closed.
+// One that ends its goroutine (runtime.Goexit) ends the log.
 func WithLogger(l zerolog.Logger) Option {
 	return func(o *options) error { o.loggers = append(o.loggers, zerologLogger(l)); return nil }
 }
@@ -67,9 +75,10 @@ func WithSlog(l *slog.Logger) Option {
 	}
 }
 
-// WithInjector puts an Injector into the path of every call.
+// WithInjector puts an Injector into the path of every call. Nil stands for none; a nil pointer or function inside the interface is
+// an error.
 func WithInjector(i Injector) Option {
-	return func(o *options) error { o.injector = i; return nil }
+	return func(o *options) error { o.injector = i; return notHollow("WithInjector", i) }
 }
 
 // DefaultMaxKeys is how many guards of undeclared keys a runtime holds unless WithMaxKeys says otherwise.
@@ -89,23 +98,38 @@ func WithMaxKeys(n int) Option {
 
 // WithExpander gives every key what decides whether its bound may grow. f is called once for each key, or group, whose name
 // it gets then, by the first call that finds no place; nil means that this one does not grow. Without the option package autoscale
-// decides.
+// decides; with a nil f no bound grows.
 func WithExpander(f func(registry.Key) bulkhead.Expander) Option {
+	if f == nil {
+		f = func(registry.Key) bulkhead.Expander { return nil }
+	}
 	return func(o *options) error { o.expander = f; return nil }
 }
 
-// WithMemoryGauge forbids the eviction of stuck calls while m says that memory is tight.
+// WithMemoryGauge forbids the eviction of stuck calls while m says that memory is tight. Without the option, or with nil, WithPressure's
+// argument says so; a nil pointer or function inside the interface is an error.
 func WithMemoryGauge(m bulkhead.MemoryGauge) Option {
-	return func(o *options) error { o.memory = m; return nil }
+	return func(o *options) error { o.memory = m; return notHollow("WithMemoryGauge", m) }
 }
 
 // WithPressure tells the runtime how the machine is doing, instead of a sampler of its own: a bound grows only while p says that all is
-// well, and stuck calls are not evicted while it says that memory is tight. With nil no bound grows, and memory is never tight.
+// well, and stuck calls are not evicted while it says that memory is tight. With nil no bound grows, and memory is never tight; a nil
+// pointer or function inside the interface is an error.
 func WithPressure(p Pressure) Option {
 	return func(o *options) error {
 		o.pressure = func() (Pressure, *pressure.Sampler, error) { return p, nil, nil }
-		return nil
+		return notHollow("WithPressure", p)
 	}
+}
+
+// notHollow refuses an interface with a nil pointer or function inside: somebody forgot to make it, and its methods would panic, in
+// the calls or on the housekeeper's goroutine.
+func notHollow(option string, v any) error {
+	r := reflect.ValueOf(v)
+	if k := r.Kind(); (k == reflect.Pointer || k == reflect.Func) && r.IsNil() {
+		return fmt.Errorf("guard: %s got a nil %T, must be one that was made, or plain nil", option, v)
+	}
+	return nil
 }
 
 // ownSampler is the default of WithPressure.
@@ -120,8 +144,11 @@ func NewRuntime(reg *registry.Registry, opts ...Option) (*Runtime, error) {
 	if reg == nil {
 		reg = registry.New()
 	}
-	rt := &Runtime{reg: reg, opts: options{maxKeys: DefaultMaxKeys, pressure: ownSampler}, stop: make(chan struct{})}
-	for _, o := range opts {
+	rt := &Runtime{reg: reg, opts: options{maxKeys: DefaultMaxKeys, pressure: ownSampler, stderr: os.Stderr}, stop: make(chan struct{})}
+	for i, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("guard: NewRuntime got a nil option, number %d of %d", i+1, len(opts))
+		}
 		if err := o(&rt.opts); err != nil {
 			return nil, err
 		}
@@ -190,7 +217,7 @@ func (rt *Runtime) DoContext(ctx context.Context, key registry.Key, fn func(cont
 // Registry is where the runtime's specs are declared and replaced.
 func (rt *Runtime) Registry() *registry.Registry { return rt.reg }
 
-// Subscribe delivers the events from now on, in a buffer of the given size (at least 1).
+// Subscribe delivers the events from now on, in a buffer for as many: 1 to MaxBuffer, the nearest of them for any other number.
 func (rt *Runtime) Subscribe(buffer int) *Subscription {
 	rt.start()
 	return rt.hub.subscribe(buffer)
@@ -198,7 +225,7 @@ func (rt *Runtime) Subscribe(buffer int) *Subscription {
 
 // Close refuses all later calls with ReasonClosed, answers those that wait with it, delivers the last events and ends the
 // background work, for which it waits until the loggers have written what is left. Calls in flight run on. It may be called more
-// than once, and not from a logger of the runtime.
+// than once, and not from a logger or the Pressure of the runtime.
 func (rt *Runtime) Close() error {
 	rt.closing.Do(func() {
 		rt.unwatch()

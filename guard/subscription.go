@@ -9,6 +9,9 @@ import (
 // ErrSubscriptionClosed is the error of Next after the subscription or its runtime was closed and everything was read.
 var ErrSubscriptionClosed = errors.New("guard: subscription is closed")
 
+// MaxBuffer is the largest buffer of a Subscription, in events: some 32 MB when it is full.
+const MaxBuffer = 1 << 17
+
 // Subscription delivers a runtime's events in order. A subscriber that is slower than they come loses the oldest. Its methods are
 // safe for concurrent use; of several goroutines in Next each event goes to one.
 type Subscription struct {
@@ -23,8 +26,11 @@ type Subscription struct {
 	ready   chan struct{} // holds one token when there is something to read, closed included
 }
 
-// Next returns the oldest event that was not read, waiting for one until ctx is done.
+// Next returns the oldest event that was not read, waiting for one until ctx is done. A nil ctx is never done.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	for {
 		s.mu.Lock()
 		if s.count > 0 {
@@ -108,7 +114,7 @@ type hub struct {
 }
 
 func (h *hub) subscribe(buffer int) *Subscription {
-	s := &Subscription{hub: h, ring: make([]Event, max(1, buffer)), ready: make(chan struct{}, 1)}
+	s := &Subscription{hub: h, ring: make([]Event, min(max(1, buffer), MaxBuffer)), ready: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
