@@ -187,8 +187,12 @@ func runQueue(program []op) (failure string) {
 		}()
 		w.run(func() { w.id = goroutine.ID() })
 		r.workers = append(r.workers, w)
-		defer close(w.do)
 	}
+	defer func() {
+		for _, w := range r.workers {
+			close(w.do)
+		}
+	}()
 	for i, p := range program {
 		what, wrong := r.step(p)
 		if wrong == "" {

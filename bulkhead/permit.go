@@ -115,6 +115,8 @@ func (b *Bulkhead) observe(d time.Duration) {
 // A Permit of Enter that becomes unreachable without Exit is lost. Its place is given back after a garbage collection, and
 // the loss is reported. A copy that is kept after Exit can hide the loss of a later permit in the same place; such a
 // place still goes to a newcomer once it is stale.
+//
+//nolint:recvcheck // a Permit is a value; SetTag alone writes into the holder's own
 type Permit struct {
 	token *token
 	state uint64 // the kind bits are the holder's: see SetTag
@@ -239,6 +241,7 @@ func (b *Bulkhead) Enter(ctx context.Context) (Permit, error) {
 			return b.Hold(t), nil
 		case Full:
 			return Permit{}, ErrFull
+		default: // Unsure
 		}
 	}
 	return b.EnterN(ctx, 1, 1)

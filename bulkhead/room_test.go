@@ -23,7 +23,7 @@ func TestB5AWaiterThatGivesUp(t *testing.T) {
 		return err
 	}
 	longest := func(b *Bulkhead, d time.Duration) error {
-		if _, out := b.TakeSlow(nil, &Demand{Weight: 1, Longest: d}); out != Full {
+		if _, out := b.TakeSlow(context.Background(), &Demand{Weight: 1, Longest: d}); out != Full {
 			return fmt.Errorf("outcome %v", out)
 		}
 		return ErrFull
@@ -72,9 +72,9 @@ func TestB5CancelledInTheSameInstant(t *testing.T) {
 				b := mustNew(t, Config{Limit: 1, Wait: time.Minute, Queue: 10})
 				for range rounds {
 					p := enter(t, b)
-					gives, next := enterLater(t, b, 1, 0), (*call)(nil)
+					gives := enterLater(t, b, 1, 0)
 					synctest.Wait()
-					next = enterLater(t, b, 1, 0)
+					next := enterLater(t, b, 1, 0)
 					synctest.Wait()
 					switch first {
 					case "cancelled":

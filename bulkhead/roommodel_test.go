@@ -298,7 +298,7 @@ type realCall struct {
 	longest time.Duration
 }
 
-func (c *realCall) run(b *Bulkhead, ctx context.Context, d Demand) {
+func (c *realCall) run(ctx context.Context, b *Bulkhead, d Demand) {
 	var t Ticket
 	t, c.outcome = b.TakeSlow(ctx, &d)
 	if c.outcome == Taken {
@@ -370,7 +370,7 @@ func runRoom(program []op) string {
 				c.longest = min(c.longest, d.Longest)
 			}
 			calls = append(calls, c)
-			go c.run(b, ctx, d)
+			go c.run(ctx, b, d)
 			m.come(t, d.Weight, d.Level, int64(d.Longest))
 		case 19, 20, 21, 22, 23, 24, 25, 26, 27:
 			if k := pick(p.b, running); k >= 0 {

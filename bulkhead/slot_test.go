@@ -1,7 +1,7 @@
 package bulkhead
 
 import (
-	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 )
@@ -70,7 +70,7 @@ func TestOneGoroutineHoldsThousands(t *testing.T) {
 // that it is nested in.
 func TestManyGoroutinesHoldOneEach(t *testing.T) {
 	for _, n := range []int{20, 500, 3000} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			b := mustNew(t, Config{Limit: n, Expand: 1})
 			var in, out sync.WaitGroup
 			leave := make(chan struct{})

@@ -142,7 +142,7 @@ func (s *worker) call(random *rand.Rand, hold func(Permit, int)) {
 		s.do(func() { s.do(func() {}) })
 	case kind < 38:
 		func() {
-			defer func() { _ = recover() }() //nolint:revive // it is the test's own panic
+			defer func() { _ = recover() }() // its own panic
 			s.do(func() { panic("the call's own") })
 		}()
 	case kind < 40: // on another goroutine, which it ends
