@@ -98,3 +98,12 @@ func fetch(t *testing.T, c *http.Client, method, url string, body io.Reader) ans
 	}
 	return answer{resp.StatusCode, resp.Header, string(b)}
 }
+
+// flush is what a handler does that knows its writer.
+func flush(w http.ResponseWriter) {
+	f, ok := w.(http.Flusher)
+	if !ok {
+		panic("the writer has no Flush")
+	}
+	f.Flush()
+}

@@ -389,7 +389,7 @@ func TestEventsThroughAProxy(t *testing.T) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			for s := range next {
 				fmt.Fprintf(w, "data: %s\n\n", s)
-				w.(http.Flusher).Flush()
+				flush(w)
 			}
 		}), false)
 		target, err := url.Parse(backend.URL)

@@ -148,7 +148,7 @@ func TestStreamsAreNeverStale(t *testing.T) {
 		stream bool
 	}{
 		{"slow", func(w http.ResponseWriter) { w.Write([]byte("x")) }, false},
-		{"flushed", func(w http.ResponseWriter) { w.(http.Flusher).Flush() }, true},
+		{"flushed", func(w http.ResponseWriter) { flush(w) }, true},
 		{"controller", func(w http.ResponseWriter) { http.NewResponseController(w).Flush() }, true},
 		{"events", func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "text/event-stream")

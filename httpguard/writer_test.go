@@ -234,7 +234,7 @@ func TestOutcomes(t *testing.T) {
 			w.Header().Set("Content-Type", "text/event")
 			w.WriteHeader(200)
 		}, 0, false, 200},
-		{"flushed", nil, func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); w.WriteHeader(500) }, 0, true, 200},
+		{"flushed", nil, func(w http.ResponseWriter, _ *http.Request) { flush(w); w.WriteHeader(500) }, 0, true, 200},
 		{"client gone, served", gone, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) }, 0, false, 200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestLeakedWriter(t *testing.T) {
 		}
 		leaked.WriteHeader(500)
 		leaked.Write([]byte("late"))
-		leaked.(http.Flusher).Flush()
+		flush(leaked)
 		if only(t, rt).Pinned {
 			t.Error("the leaked writer made the next call a stream")
 		}
