@@ -10,7 +10,7 @@ const (
 	cpuSpan       = 800 * time.Millisecond
 	throttledSpan = time.Second
 	stallSpan     = time.Second
-	runnableSpan  = 500 * time.Millisecond
+	runnableSpan  = 400 * time.Millisecond
 	latencySpan   = 2 * time.Second
 	latencyEvery  = 500 * time.Millisecond
 	memoryEvery   = 500 * time.Millisecond

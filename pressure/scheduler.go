@@ -21,6 +21,10 @@ type scheduler struct {
 
 const fromRuntime = "go runtime"
 
+// leastProcs is how many Ps count at least. At 85 % of what it could do, a queue of random arrivals holds two to three on average, whatever the
+// number of Ps behind it; for a single P that would read as overload.
+const leastProcs = 2
+
 func newScheduler(period time.Duration) scheduler {
 	return scheduler{
 		counts: []metrics.Sample{
@@ -47,7 +51,7 @@ func (s *scheduler) read(m *machine) {
 	}
 	runnable, running := float64(s.counts[0].Value.Uint64()), float64(s.counts[1].Value.Uint64())
 	s.procs = max(1, float64(s.counts[2].Value.Uint64()))
-	s.runnable.add(m.now, runnable/s.procs)
+	s.runnable.add(m.now, runnable/max(leastProcs, s.procs))
 	m.known(Runnable, s.runnable.mean(), fromRuntime)
 
 	// The sampler runs itself while it counts.

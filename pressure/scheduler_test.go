@@ -104,7 +104,7 @@ func TestLatencyTail(t *testing.T) {
 // Goroutines that spin are seen as waiting for a P.
 func TestRunnableIsCounted(t *testing.T) {
 	m := ownMachine(t)
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	const spinners = 12
@@ -126,11 +126,14 @@ func TestRunnableIsCounted(t *testing.T) {
 	deadline := time.Now().Add(10 * time.Second)
 	for now := time.Duration(0); ; now += DefaultPeriod {
 		m.Read(now, &r)
-		if r[Runnable].State == Known && r[Runnable].Value >= 4 {
+		if v := r[Runnable].Value; v > spinners*3/4 { // a single P counts as two, and others may wait as well
+			t.Errorf("%d goroutines on one P read as %v", spinners, v)
+			break
+		} else if v >= 4 {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Errorf("with %d goroutines on 2 Ps runnable is %+v", spinners, r[Runnable])
+			t.Errorf("with %d goroutines on one P runnable is %+v", spinners, r[Runnable])
 			break
 		}
 		runtime.Gosched()

@@ -20,7 +20,8 @@ const (
 	// Memory is the memory used, in per cent of the tightest limit: of each cgroup with a limit (without swap and without file
 	// cache that is not in active use) and of GOMEMLIMIT; the host's where no cgroup has one. Read every 500 ms. Required.
 	Memory
-	// Runnable is the number of goroutines that are ready and wait for a CPU, per P, as a mean over 500 ms. Required.
+	// Runnable is the number of goroutines that are ready and wait for a CPU, per P, as a mean over 400 ms. A single P counts
+	// as two. Required.
 	Runnable
 	// Latency is how long goroutines waited for a CPU, in milliseconds: the 99th percentile of the last two seconds, from
 	// the one goroutine in eight that the runtime samples. Veto.

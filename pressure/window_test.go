@@ -46,17 +46,17 @@ func TestGrowth(t *testing.T) {
 }
 
 func TestMean(t *testing.T) {
-	w := newRing(500*ms, 100*ms)
+	w := newRing(runnableSpan, 100*ms)
 	w.add(0, 7)
 	if w.mean() != 7 {
 		t.Errorf("a lone value: %v", w.mean())
 	}
 	// A step from 0 to 3.5 is at 2 after three samples: that is how fast the runnable signal is.
-	w = newRing(500*ms, 100*ms)
+	w = newRing(runnableSpan, 100*ms)
 	for i := range 10 {
 		w.add(time.Duration(i)*100*ms, 0)
 	}
-	for i, want := range []float64{0.7, 1.4, 2.1, 2.8, 3.5, 3.5} {
+	for i, want := range []float64{0.875, 1.75, 2.625, 3.5, 3.5, 3.5} {
 		w.add(time.Duration(10+i)*100*ms, 3.5)
 		if got := w.mean(); math.Abs(got-want) > 1e-9 {
 			t.Errorf("%d after the step: %v, want %v", i+1, got, want)
@@ -64,7 +64,7 @@ func TestMean(t *testing.T) {
 	}
 	// A value that was seen after a gap counts for the gap.
 	w.add(1800*ms, 10)
-	if got, want := w.mean(), (3.5*200+10*300)/500; math.Abs(got-want) > 1e-9 {
+	if got, want := w.mean(), (3.5*100+10*300)/400; math.Abs(got-want) > 1e-9 {
 		t.Errorf("after a gap: %v, want %v", got, want)
 	}
 }
