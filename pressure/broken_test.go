@@ -178,7 +178,7 @@ func TestLimitsChange(t *testing.T) {
 	f.want(Memory, 25, "the cgroup's 1 GiB", "cgroup v2 /")
 	f.write("sys/fs/cgroup/cpu.max", "max 100000\n")
 	f.run(2*time.Second, use)
-	f.want(CPU, 0, fmt.Sprint(min(f.m.scheduler.procs, 4), " CPUs"), "process")
+	f.want(CPU, 0, cpusText(int(min(f.m.scheduler.procs, 4))), "process")
 	f.write("sys/fs/cgroup/cpu.max", "50000 100000\n")
 	f.run(2*time.Second, use)
 	f.want(CPU, 80, "quota", "cgroup v2 /")

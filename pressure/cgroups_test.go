@@ -117,7 +117,7 @@ func TestRootGroup(t *testing.T) {
 	f.m.scheduler.procs = 2
 	f.run(time.Second, func(at time.Duration) { f.own = at })
 	cpus := min(f.m.scheduler.procs, 4)
-	f.want(CPU, 100/cpus, fmt.Sprint(cpus, " CPUs"), "process")
+	f.want(CPU, 100/cpus, cpusText(int(cpus)), "process")
 	f.wantAbsent(Throttled, Unsupported, "no CPU quota")
 	f.want(Memory, 75, "the host's 8 GiB", "host")
 	f.wantAbsent(PressureCPU, Unsupported, "root cgroup")
@@ -127,7 +127,7 @@ func TestRootGroup(t *testing.T) {
 func TestNoCgroups(t *testing.T) {
 	f := open(t, "none")
 	f.run(time.Second, nil)
-	f.want(CPU, 0, fmt.Sprint(min(f.m.scheduler.procs, 4), " CPUs"), "process")
+	f.want(CPU, 0, cpusText(int(min(f.m.scheduler.procs, 4))), "process")
 	f.wantAbsent(Throttled, Unsupported, "no CPU quota")
 	f.want(Memory, 25, "the host's 8 GiB", "host")
 	f.wantAbsent(PressureCPU, Unsupported, "no cgroups")
@@ -157,7 +157,7 @@ func TestMaxIsNoQuota(t *testing.T) {
 	f.write("sys/fs/cgroup/cpu.max", "max 100000\n")
 	f.write("sys/fs/cgroup/memory.max", "max\n")
 	f.run(time.Second, nil)
-	f.want(CPU, 0, fmt.Sprint(min(f.m.scheduler.procs, 4), " CPUs"), "process")
+	f.want(CPU, 0, cpusText(int(min(f.m.scheduler.procs, 4))), "process")
 	f.wantAbsent(Throttled, Unsupported, "no CPU quota")
 	f.want(Memory, 25, "the host's 8 GiB", "host")
 }
@@ -172,7 +172,7 @@ func TestStealIsTakenOff(t *testing.T) {
 	f.want(Steal, 25, "", "host")
 	f.want(HostCPU, 100, "", "host")
 	cpus := min(f.m.scheduler.procs, 4)
-	f.want(CPU, 100/(cpus*0.75), fmt.Sprint(cpus, " CPUs"), "process")
+	f.want(CPU, 100/(cpus*0.75), cpusText(int(cpus)), "process")
 }
 
 func TestHostFigures(t *testing.T) {

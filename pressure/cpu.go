@@ -149,7 +149,7 @@ func (m *machine) readCPU() {
 	if ok {
 		may := min(m.scheduler.procs, p.may)
 		if p.of == "" || p.ofCPUs != may {
-			p.ofCPUs, p.of = may, strconv.Itoa(int(may))+" CPUs"
+			p.ofCPUs, p.of = may, cpusText(int(may))
 		}
 		cpu.add(&p.used, may*(1-m.host.steal), p.of, "process")
 	} else {
@@ -205,6 +205,13 @@ func (m *machine) readThrottled(cpu *fullest, own float64) {
 	default:
 		m.set(Throttled, throttled)
 	}
+}
+
+func cpusText(n int) string {
+	if n == 1 {
+		return "1 CPU"
+	}
+	return strconv.Itoa(n) + " CPUs"
 }
 
 const needsASecond = "needs a second look"

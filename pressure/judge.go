@@ -107,12 +107,12 @@ func (s *Sampler) Reasons() []Reason {
 }
 
 // Reasons lists what kept the sample from being normal when Latest returned it.
-func (s *Sample) Reasons() []Reason {
+func (s Sample) Reasons() []Reason {
 	var list []Reason
 	lag := &s.Readings[Lag]
 	switch {
-	case lag.State != Known:
-		return append(list, Reason{Signal: Lag, State: Unknown, text: lag.Why})
+	case lag.State != Known: // no sample, and a zero Sample
+		return append(list, Reason{Signal: Lag, State: Unknown, text: "the sampler has not been started"})
 	case lag.Of != "":
 		return append(list, Reason{Signal: Lag, State: Known, Value: lag.Value, Limit: lag.Limit, Clear: lag.Limit,
 			text: "the sampler is closed"})

@@ -51,6 +51,9 @@ func TestNothingBeforeStart(t *testing.T) {
 	if r := s.Latest().Readings[CPU]; r.State != Unknown {
 		t.Errorf("cpu is %+v", r)
 	}
+	if list := (Sample{}).Reasons(); len(list) != 1 || list[0].String() == "" {
+		t.Errorf("a zero sample is not normal because of %v", list)
+	}
 }
 
 func TestUsableFromTheFirstSample(t *testing.T) {
