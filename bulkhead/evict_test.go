@@ -340,9 +340,9 @@ func TestB4WaitingCallsEvict(t *testing.T) {
 // TestB4NobodySlipsInDuringAnEviction: until detached places count, the fast path must not fill what they leave. Here a light call takes
 // the place of a heavy one next to the wall, so that nobody else may enter at any moment.
 func TestB4NobodySlipsInDuringAnEviction(t *testing.T) {
-	rounds := 3_000
+	rounds := 500
 	if testing.Short() {
-		rounds = 300
+		rounds = 50
 	}
 	b := mustNew(t, Config{Limit: 4, Expand: 2, Stale: time.Nanosecond}) // whoever is in is stale
 	var wanted, tries atomic.Bool

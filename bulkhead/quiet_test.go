@@ -106,6 +106,33 @@ func TestQuietEndsInTime(t *testing.T) {
 	})
 }
 
+// TestQuietRefusesWithoutALock: neither the fast paths nor Enter take it.
+func TestQuietRefusesWithoutALock(t *testing.T) {
+	b := mustNew(t, Config{Limit: 1})
+	enter(t, b)
+	refused(t, b, "full")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := b.Enter(context.Background()); !errors.Is(err, ErrFull) {
+			t.Errorf("Enter: %v, want ErrFull", err)
+		}
+		if _, out := b.Take(); out != Full {
+			t.Errorf("Take: %v, want Full", out)
+		}
+		if _, out := b.TakeLoose(); out != Full {
+			t.Errorf("TakeLoose: %v, want Full", out)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Error("a refusal waits for the lock")
+	}
+}
+
 // TestQuietCountsOnlyCallsOfWeightOne: what forbids a heavy call to evict may not forbid it to a light one.
 func TestQuietCountsOnlyCallsOfWeightOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

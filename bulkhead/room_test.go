@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -53,6 +54,7 @@ func TestB5AWaiterThatGivesUp(t *testing.T) {
 				}
 				check(t, b, 1, 0, 0)
 				exits(t, p, true)
+				fastPathIsOpen(t, b)
 				enter(t, b)
 				check(t, b, 1, 0, 0)
 			})
@@ -113,43 +115,45 @@ func TestB5CancelledInTheSameInstant(t *testing.T) {
 // TestB5HandOver: a place that comes free goes to whoever waits, in no time at all. In a bubble time passes only when everybody
 // waits, so that one lost wake-up in a hundred thousand shows.
 func TestB5HandOver(t *testing.T) {
-	rounds := 100_000
-	if testing.Short() {
-		rounds = 5_000
-	}
-	for _, tt := range []struct{ bound, workers, heaviest int }{{1, 2, 1}, {1, 8, 1}, {3, 12, 1}, {4, 8, 4}} {
+	for _, tt := range []struct {
+		target                   int64
+		bound, workers, heaviest int
+	}{{100_000, 1, 8, 1}, {20_000, 1, 2, 1}, {20_000, 3, 12, 1}, {20_000, 4, 8, 4}} {
+		if testing.Short() {
+			tt.target /= 20
+		}
 		t.Run(fmt.Sprint(tt), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := mustNew(t, Config{Limit: tt.bound, Expand: 1, Wait: time.Minute, Queue: tt.workers})
 				began := time.Now()
-				var refused, running, over atomic.Int64
+				var handed, refused, running, over atomic.Int64
+				run := func(weight int) {
+					if running.Add(int64(weight)) > int64(tt.bound) {
+						over.Add(1)
+					}
+					runtime.Gosched() // so that others come
+					running.Add(-int64(weight))
+					if b.Waiting() > 0 {
+						handed.Add(1)
+					}
+				}
 				var wg sync.WaitGroup
 				for w := range tt.workers {
 					wg.Go(func() {
-						for i := range rounds / tt.workers {
+						for i := 0; handed.Load() < tt.target; i++ {
 							weight := 1 + (w+i)%tt.heaviest
 							if w%2 == 0 && weight == 1 {
-								tk, out := scopedTicket(b)
-								if out != Taken {
-									refused.Add(1)
+								if tk, out := scopedTicket(b); out == Taken {
+									run(1)
+									b.Give(tk)
+									continue
 								}
-								if running.Add(1) > int64(tt.bound) {
-									over.Add(1)
-								}
-								running.Add(-1)
-								b.Give(tk)
+							} else if p, err := b.EnterN(context.Background(), weight, w%Levels); err == nil {
+								run(weight)
+								p.Exit()
 								continue
 							}
-							p, err := b.EnterN(context.Background(), weight, w%Levels)
-							if err != nil {
-								refused.Add(1)
-								continue
-							}
-							if running.Add(int64(weight)) > int64(tt.bound) {
-								over.Add(1)
-							}
-							running.Add(-int64(weight))
-							p.Exit()
+							refused.Add(1)
 						}
 					})
 				}
@@ -161,14 +165,20 @@ func TestB5HandOver(t *testing.T) {
 					t.Errorf("%d refused, %d times more than %d at once", refused.Load(), over.Load(), tt.bound)
 				}
 				check(t, b, 0, 0, 0)
-				tk, out := b.Take()
-				if out != Taken {
-					t.Errorf("after everybody was served the fast path is shut: %v", out)
-				}
-				b.Give(tk)
+				fastPathIsOpen(t, b)
 			})
 		})
 	}
+}
+
+// fastPathIsOpen when nobody waits any more.
+func fastPathIsOpen(t *testing.T, b *Bulkhead) {
+	t.Helper()
+	tk, out := b.Take()
+	if out != Taken {
+		t.Errorf("the fast path is shut, with a place free and nobody waiting: %v", out)
+	}
+	b.Give(tk)
 }
 
 // TestB5LeavingWhileSomebodyComes: whoever leaves before the one who comes is to be seen does not hand over, so that the other has to
