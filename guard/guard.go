@@ -42,14 +42,14 @@ type Guard struct {
 	episode episode // of refusals
 
 	// Guarded by table.mu.
-	settings  bulkhead.Config // of own
-	growth    *growth         // of own, or nil
-	group     *group          // whose bulkhead is asked instead of own, or nil
-	came      time.Time       // into the table, or out of the registry
-	counted   int             // N as the scaler counts it
-	held      bool            // by the table
-	declared  bool            // is in the registry, so never dropped
-	forgotten bool            // was dropped once
+	settings  settings  // of own
+	growth    *growth   // of own, or nil
+	group     *group    // whose bulkhead is asked instead of own, or nil
+	came      time.Time // into the table, or out of the registry
+	counted   int       // N as the scaler counts it
+	held      bool      // by the table
+	declared  bool      // is in the registry, so never dropped
+	forgotten bool      // was dropped once
 }
 
 // Key is the key that the guard stands for.

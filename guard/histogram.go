@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Latencies are counted in buckets that grow by a quarter of a power of two, from 256 ns to 32 minutes, so that a quantile
+// Latencies are counted in buckets that grow by a quarter of a power of two, from 256 ns to 11 minutes, so that a quantile
 // is at most a quarter (the widest bucket) above the truth.
 const (
 	bucketShift = 6 // the first bucket ends at 256 ns
-	bucketCount = 132
+	bucketCount = 126
 )
 
 func bucketOf(d time.Duration) int {
@@ -88,7 +88,7 @@ func (h Histogram) Mean() time.Duration {
 }
 
 // Quantile returns a latency that the share q (0..1) of the calls did not exceed: above the truth by a quarter at most, or by 256 ns.
-// It is 0 without any call, and 32 minutes where the truth is above that.
+// It is 0 without any call, and 11 minutes where the truth is above that.
 func (h Histogram) Quantile(q float64) time.Duration {
 	n := h.Count()
 	if n == 0 {

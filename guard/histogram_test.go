@@ -11,7 +11,7 @@ import (
 
 const (
 	histogramFrom = 256 * time.Nanosecond
-	histogramTo   = 7 << 38 * time.Nanosecond // 32 minutes
+	histogramTo   = 5 << 37 * time.Nanosecond // 11 minutes
 )
 
 func TestBucketsFollowEachOther(t *testing.T) {

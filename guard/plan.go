@@ -78,3 +78,13 @@ func longestWait(s registry.Spec) time.Duration {
 func bulkheadConfig(s registry.Spec) bulkhead.Config {
 	return bulkhead.Config{Limit: s.Limit, Expand: s.Expand, Stale: s.Stale, Wait: s.Wait, Queue: s.Queue}
 }
+
+// settings are what is in force in a bulkhead, in the little room that ten thousand idle keys can afford.
+type settings struct {
+	limit, expand, queue int32
+	stale, wait          time.Duration
+}
+
+func settingsOf(c bulkhead.Config) settings {
+	return settings{int32(c.Limit), int32(c.Expand), int32(c.Queue), c.Stale, c.Wait}
+}

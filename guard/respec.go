@@ -62,20 +62,20 @@ func (t *table) plan(g *Guard) (declared bool) {
 	cfg := bulkheadConfig(spec)
 	if g.plan.Load() == nil {
 		g.growth = t.open(&g.own, g.key, cfg, g.self)
-		g.settings = cfg
+		g.settings = settingsOf(cfg)
 	}
 	t.regroup(g, spec.Group, cfg)
 	p := &plan{spec: spec, inject: t.rt.opts.injector, invalid: g.key == invalidKey, bulkhead: &g.own}
 	p.loose = bulkhead.Demand{Weight: 1, Level: p.level(context.Background()), Longest: longestWait(spec)}
-	settings, grow := &g.settings, g.growth
+	force, grow := &g.settings, g.growth
 	if g.group != nil {
-		p.bulkhead, settings, grow = &g.group.bulkhead, &g.group.settings, g.group.growth
+		p.bulkhead, force, grow = &g.group.bulkhead, &g.group.settings, g.group.growth
 		p.loose.Owner = &g.self
 	}
 	p.scoped = p.loose
 	p.scoped.Scoped = true
-	if *settings != cfg {
-		*settings = cfg
+	if want := settingsOf(cfg); *force != want {
+		*force = want
 		if err := p.bulkhead.Configure(cfg); err != nil {
 			panic(err) // not reached: the registry's ranges lie within the bulkhead's
 		}
@@ -93,7 +93,7 @@ func (t *table) plan(g *Guard) (declared bool) {
 type group struct {
 	bulkhead bulkhead.Bulkhead
 	name     string
-	settings bulkhead.Config
+	settings settings
 	growth   *growth
 	members  int // guards
 	counted  int // N as the scaler counts it
@@ -111,7 +111,7 @@ func (t *table) regroup(g *Guard, name string, cfg bulkhead.Config) {
 	}
 	if name != "" {
 		if t.groups[name] == nil {
-			x := &group{name: name, settings: cfg}
+			x := &group{name: name, settings: settingsOf(cfg)}
 			x.growth = t.open(&x.bulkhead, registry.Key(name), cfg, nil)
 			t.groups[name] = x
 		}
@@ -127,7 +127,7 @@ func (t *table) regroup(g *Guard, name string, cfg bulkhead.Config) {
 			t.rt.tell(registry.Key(x.name), &x.bulkhead)
 			t.rt.recount(&x.counted, 0)
 			if x.growth != nil {
-				x.growth.resize(x.settings.Limit) // it steps no more
+				x.growth.resize(int(x.settings.limit)) // it steps no more
 			}
 		}
 		return idle
