@@ -9,10 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spillway-go/spillway/examples/internal/quiet"
 )
 
 // build makes the program, as "go run" does.
@@ -50,28 +51,6 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// waitForQuiet waits, for a minute at most, until timers are on time: other
-// packages' tests may be keeping every CPU busy, and milliseconds are what is
-// measured here.
-func waitForQuiet(t *testing.T) {
-	t.Helper()
-	start := time.Now()
-	var p99 time.Duration
-	for time.Since(start) < time.Minute {
-		late := make([]time.Duration, 200)
-		for i := range late {
-			due := time.Now().Add(2 * time.Millisecond)
-			<-time.After(2 * time.Millisecond)
-			late[i] = time.Since(due)
-		}
-		slices.Sort(late)
-		if p99 = quantile(late, 0.99); p99 < 4*time.Millisecond {
-			break
-		}
-	}
-	t.Logf("after %v timers are %v late (p99)", time.Since(start).Round(time.Millisecond), p99)
-}
-
 // bothSides is a report with its sides at hand.
 type bothSides struct {
 	*Report
@@ -81,7 +60,7 @@ type bothSides struct {
 func playBoth(t *testing.T) bothSides {
 	t.Helper()
 	exe := build(t)
-	waitForQuiet(t)
+	quiet.Wait(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var stdout, stderr bytes.Buffer

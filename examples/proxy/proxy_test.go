@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/spillway-go/spillway/examples/internal/quiet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -14,6 +16,7 @@ func TestProxy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends requests for some seconds")
 	}
+	quiet.Wait(t)
 	without, err := round(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
