@@ -49,7 +49,9 @@ type Spec struct {
 	// Stale is the age at which a call that never comes back may lose its place to
 	// a newcomer: 10ms to 24h. Default: 60s.
 	Stale time.Duration
-	// Wait is the longest a call waits for a place: up to 1m. Default: no waiting.
+	// Wait is the longest a call waits for a place: up to 1m. It is no promise to
+	// wait so long: when nobody has left for half a second or so, waiting only adds
+	// latency, and those who wait are refused. Default: no waiting.
 	Wait time.Duration
 	// Queue is how many calls may wait at once: up to MaxQueue, and only with a
 	// Wait. Default: as many as Limit when there is a Wait, else none.
