@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	roomy = registry.Spec{Limit: limit}
+	roomy = registry.Spec{Limit: limit, Expand: 1} // whether the bound grows is the machine's to say, not the table's
 	// The full key keeps its bound, and nobody who holds a place in it is ever late.
 	tight = registry.Spec{Limit: full, Expand: 1, Stale: 24 * time.Hour, Slow: time.Hour}
 )
