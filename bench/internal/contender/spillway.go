@@ -90,7 +90,7 @@ var spillway = []Contender{
 	{
 		Name: "spillway: g.DoContext, timeout", Module: ours, Does: "the same for a key with a timeout: a context with a deadline is made for every call",
 		Setup: func(cleanup func(func())) Loop {
-			return contextLoop(handle(registry.Spec{Limit: limit, Timeout: time.Minute}, cleanup))
+			return contextLoop(handle(registry.Spec{Limit: limit, Expand: 1, Timeout: time.Minute}, cleanup))
 		},
 	},
 	{
