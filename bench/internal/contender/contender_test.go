@@ -18,6 +18,7 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/afex/hystrix-go/hystrix.(*poolMetrics).Monitor"),
 		goleak.IgnoreAnyFunction("github.com/spillway-go/spillway/guard.(*Runtime).keepHouse"),
 		goleak.IgnoreAnyFunction("github.com/spillway-go/spillway/guard.(*Runtime).writeLog"),
+		goleak.IgnoreAnyFunction("github.com/spillway-go/spillway/pressure.(*Sampler).run"),
 	}
 	code := m.Run()
 	if err := goleak.Find(opts...); err != nil && code == 0 {
