@@ -109,7 +109,7 @@ func (f *fixture) last() Step {
 func (f *fixture) key(n int) (*key, *Key) {
 	target := &key{bound: n}
 	f.Count(n)
-	return target, f.Scaler.Key("k", n, target)
+	return target, f.Key("k", n, target)
 }
 
 // ask is a call that finds the key full.
