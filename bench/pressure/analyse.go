@@ -33,7 +33,7 @@ type row struct {
 }
 
 // cell is one signal in the runs of one column.
-type cell struct {
+type cell struct { //nolint:recvcheck // only collecting writes to it
 	Before int             `json:"before"` // runs in which it was in alarm before the load came
 	First  []time.Duration `json:"first"`  // when a caller was first told, in the other runs that had an alarm
 	Never  int             `json:"never"`

@@ -115,7 +115,7 @@ func run(ctx context.Context, args []string, out, errw io.Writer) error {
 	return nil
 }
 
-// measure runs every kind of load in turns, so that a machine that changes changes for all.
+// measure runs every kind of load in turns, so that a machine whose speed varies does so for all.
 func measure(ctx context.Context, o options, r *report, errw io.Writer) error {
 	group, err := newQuotaGroup(halfACPU)
 	if err != nil {
