@@ -9,7 +9,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/spillway-go/spillway/internal/goroutine"
 	"github.com/spillway-go/spillway/watchdog"
 )
 
@@ -47,16 +46,6 @@ func Example() {
 	// Output:
 	// slow shop.Store.Get 1 true
 	// slow_ended shop.Store.Get 1
-}
-
-// A place marks the goroutine that serves its call.
-func ExampleMark() {
-	goroutine.Verify()
-	work := func() error { return nil }
-
-	mark := watchdog.NewMark() // once per place
-	fmt.Println(mark.Run(goroutine.ID(), work))
-	// Output: <nil>
 }
 
 // The application's flight recorder writes the last seconds of its execution trace, once, when a call is slow.

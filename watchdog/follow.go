@@ -127,13 +127,11 @@ func (w *Watchdog) tellSlow(now int64) {
 		}
 	})
 	began := clock.Now()
-	var groups []*group
-	takeDump(w.due, w.probe, &w.cfg, func(d *dump) {
-		if d.number > 0 {
-			w.stats.dumps.Add(1)
-		}
-		groups = w.group(d)
-	})
+	d := takeDump(w.due, &w.cfg)
+	if d.taken {
+		w.stats.dumps.Add(1)
+	}
+	groups := w.group(d)
 	took := time.Duration(clock.Now() - began)
 	w.stats.lastDump.Store(int64(took))
 	p.rest(now, took*dumpShare)

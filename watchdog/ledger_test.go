@@ -15,8 +15,6 @@ import (
 type Ledger struct {
 	Slow  time.Duration
 	Bound int
-	// Unmarked: new places get no mark.
-	Unmarked bool
 
 	mu       sync.Mutex
 	free     []*Slot
@@ -29,11 +27,12 @@ type Ledger struct {
 // Slot is a place of a Ledger.
 type Slot struct {
 	key       registry.Key
-	mark      *Mark
 	identity  atomic.Uint64
 	goroutine uint64
 	start     int64
 	scoped    bool
+	site      Site
+	worn      atomic.Uint64 // the identity of the pass that put the badge on
 }
 
 // Holds implements Place.
@@ -56,7 +55,7 @@ func (l *Ledger) Late(now int64, f func(Call)) {
 		if age := time.Duration(now - s.start); id != 0 && age >= l.Slow {
 			f(Call{
 				Key: s.key, Goroutine: s.goroutine, Age: age, Slow: l.Slow, InFlight: inFlight, Bound: l.Bound,
-				Place: s, Identity: id, Mark: s.mark, Scoped: s.scoped,
+				Place: s, Identity: id, Site: s.site, Scoped: s.scoped,
 			})
 		}
 	}
@@ -84,7 +83,7 @@ func (l *Ledger) Open() {
 	l.blocked.Broadcast()
 }
 
-func (l *Ledger) take(key registry.Key, scoped bool) *Slot {
+func (l *Ledger) take(key registry.Key, scoped bool, site Site) *Slot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.shut {
@@ -95,13 +94,11 @@ func (l *Ledger) take(key registry.Key, scoped bool) *Slot {
 		s, l.free = l.free[n-1], l.free[:n-1]
 	} else {
 		s = &Slot{}
-		if !l.Unmarked {
-			s.mark = NewMark()
-		}
 		l.slots = append(l.slots, s)
 	}
 	l.identity++
 	s.key, s.goroutine, s.start, s.scoped = key, goroutine.ID(), clock.Now(), scoped
+	s.site = site
 	s.identity.Store(l.identity)
 	return s
 }
@@ -116,9 +113,13 @@ func (l *Ledger) give(s *Slot) {
 // Do runs fn as a call.
 func (l *Ledger) Do(key registry.Key, fn func() error) error {
 	goroutine.Verify()
-	s := l.take(key, true)
-	defer l.give(s)
-	return s.mark.Run(s.goroutine, fn)
+	s := l.take(key, true, Site{})
+	badge := goroutine.Wear(s.goroutine)
+	defer func() {
+		badge.Off()
+		l.give(s)
+	}()
+	return goroutine.Run(fn)
 }
 
 // LedgerPass is a call between two calls.
@@ -131,24 +132,30 @@ type LedgerPass struct {
 // EnterScoped begins a call whose Exit is deferred in the calling function.
 //
 //go:noinline
-func (l *Ledger) EnterScoped(key registry.Key) LedgerPass { return l.enter(key, true, Here()) }
+func (l *Ledger) EnterScoped(key registry.Key) LedgerPass {
+	return l.enter(key, true, goroutine.Here())
+}
 
 // Enter begins a call that may end anywhere.
 //
 //go:noinline
-func (l *Ledger) Enter(key registry.Key) LedgerPass { return l.enter(key, false, Here()) }
+func (l *Ledger) Enter(key registry.Key) LedgerPass { return l.enter(key, false, goroutine.Here()) }
 
 func (l *Ledger) enter(key registry.Key, scoped bool, site Site) LedgerPass {
 	goroutine.Verify()
-	s := l.take(key, scoped)
+	s := l.take(key, scoped, site)
 	id := s.identity.Load()
-	s.mark.EnterPass(s.goroutine, id, site)
+	if goroutine.Wear(s.goroutine) != nil {
+		s.worn.Store(id)
+	}
 	return LedgerPass{l, s, id}
 }
 
 // Exit ends the call; the first time counts.
 func (p LedgerPass) Exit() {
-	p.slot.mark.LeavePass(p.identity)
+	if p.slot.worn.CompareAndSwap(p.identity, 0) {
+		goroutine.TakeOff()
+	}
 	p.ledger.mu.Lock()
 	mine := p.slot.identity.Load() == p.identity
 	p.ledger.mu.Unlock()
@@ -159,28 +166,3 @@ func (p LedgerPass) Exit() {
 
 // Lose frees the place of a pass that is gone, as a cleanup does.
 func (p LedgerPass) Lose() { p.ledger.give(p.slot) }
-
-// OwnLabel is the label that the calling goroutine wears of ours, "" if none.
-func OwnLabel() string {
-	set := getLabels()
-	if set == nil || tagOf(set) == nil {
-		return ""
-	}
-	return (*labels)(set).list[0].value
-}
-
-// LabelsOf lists all labels of the calling goroutine but ours.
-func LabelsOf() map[string]string {
-	set := getLabels()
-	if set == nil {
-		return nil
-	}
-	found := map[string]string{}
-	for i, l := range (*labels)(set).list {
-		if i == 0 && tagOf(set) != nil {
-			continue
-		}
-		found[l.key] = l.value
-	}
-	return found
-}

@@ -32,7 +32,7 @@ var lines = []struct {
 			Slow: time.Second, InFlight: 3, Bound: 20, NoStack: watchdog.NoLabel, Suppressed: 5,
 		},
 		`{"level":"warn","event":"still_slow","key":"shop/store.Store.Get","count":3,"goroutine":42,"goroutines":[42,43,44],"age_ms":4000,` +
-			`"youngest_ms":2000,"slow_ms":1000,"in_flight":3,"bound":20,"suppressed":5,"no_stack":"no goroutine wears its mark: profiler ` +
+			`"youngest_ms":2000,"slow_ms":1000,"in_flight":3,"bound":20,"suppressed":5,"no_stack":"no goroutine wears its label: profiler ` +
 			`labels were replaced inside the call, or its goroutine went on","message":"3 calls of \"shop/store.Store.Get\" still run, for 2s to 4s"}`,
 	},
 	{

@@ -200,7 +200,7 @@ func check(t *testing.T, list []watchdog.Shown) (shown, silent int) {
 
 // Scripts that have come to rest.
 func TestW1NeverWrongAtRest(t *testing.T) {
-	watchdog.NeedsMarks(t)
+	watchdog.NeedsBadges(t)
 	shown, silent := 0, 0
 	scenes := 60
 	if testing.Short() {
@@ -212,7 +212,6 @@ func TestW1NeverWrongAtRest(t *testing.T) {
 				Ledger: watchdog.NewLedger(time.Nanosecond), leave: make(chan struct{}), all: new(sync.WaitGroup),
 				rand: rand.New(rand.NewPCG(uint64(seed), 1)),
 			}
-			d := watchdog.NewDumper(a.Ledger)
 			for range 12 {
 				a.start(4)
 			}
@@ -224,11 +223,9 @@ func TestW1NeverWrongAtRest(t *testing.T) {
 				a.start(4)
 			}
 			elapse(time.Millisecond)
-			for range 2 { // the second one after labels were renewed
-				n, m := check(t, d.Dump())
-				shown += n
-				silent += m
-			}
+			n, m := check(t, watchdog.Dump(a.Ledger))
+			shown += n
+			silent += m
 			close(a.leave)
 			a.Open()
 			a.all.Wait()
@@ -245,7 +242,7 @@ func TestW1NeverWrongAtRest(t *testing.T) {
 
 // Scripts that go on while dumps are taken.
 func TestW1NeverWrongInMotion(t *testing.T) {
-	watchdog.NeedsMarks(t)
+	watchdog.NeedsBadges(t)
 	shown, silent := 0, 0
 	dumps := 150
 	if testing.Short() {
@@ -255,7 +252,6 @@ func TestW1NeverWrongInMotion(t *testing.T) {
 		Ledger: watchdog.NewLedger(time.Nanosecond), leave: make(chan struct{}), all: new(sync.WaitGroup),
 		rand: rand.New(rand.NewPCG(1, 2)), busy: true,
 	}
-	d := watchdog.NewDumper(a.Ledger)
 	var drivers sync.WaitGroup
 	for i := range 8 {
 		b := *a
@@ -269,7 +265,7 @@ func TestW1NeverWrongInMotion(t *testing.T) {
 		})
 	}
 	for range dumps {
-		n, m := check(t, d.Dump())
+		n, m := check(t, watchdog.Dump(a.Ledger))
 		shown += n
 		silent += m
 	}

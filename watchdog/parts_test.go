@@ -66,81 +66,6 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// The history tells who may have held a mark during a dump; it may say so of others, never deny it of one who did.
-func TestHistory(t *testing.T) {
-	dumping.Lock()
-	defer dumping.Unlock()
-	m := new(Mark)
-	m.history.Store(fresh().word())
-	enter := func(goroutine uint64) {
-		if m.holder.Load() != goroutine {
-			m.handOver(goroutine)
-		}
-	}
-	enter(1)
-	enter(2)
-	dump := epoch.Add(1)
-	if !m.heldBy(2, dump) || m.heldBy(1, dump) || m.mayHold(1, dump) || !m.mayHold(2, dump) {
-		t.Error("nothing happened during the dump: 2 is the holder")
-	}
-	enter(2)
-	if !m.heldBy(2, dump) {
-		t.Error("2 entered again")
-	}
-	enter(3)
-	if m.heldBy(3, dump) || !m.mayHold(2, dump) || !m.mayHold(3, dump) || m.mayHold(4, dump) {
-		t.Error("2, then 3")
-	}
-	enter(2)
-	if m.heldBy(2, dump) || !m.mayHold(3, dump) {
-		t.Error("2, 3, 2")
-	}
-	enter(5)
-	enter(6)
-	for g := range uint64(7) {
-		if !m.mayHold(g, dump) {
-			t.Errorf("more holders than are kept, and %d is denied", g)
-		}
-	}
-	dump = epoch.Add(1)
-	if !m.heldBy(6, dump) || m.mayHold(5, dump) {
-		t.Error("the next dump: 6 is the holder")
-	}
-}
-
-// A build whose label sets are not what they are today is not touched.
-func TestLayout(t *testing.T) {
-	type pair struct{ A, B string }
-	type set struct{ List []pair }
-	type nested struct{ Set set }
-	for _, c := range []struct {
-		like any
-		want bool
-	}{
-		{&set{}, true}, {&nested{}, true}, {nested{}, false}, {&map[string]string{}, false}, {&struct{ List []string }{}, false},
-		{&struct {
-			List []pair
-			More int
-		}{}, false},
-		{&struct {
-			List []struct{ A, B, C string }
-		}{}, false}, {&struct{ List []struct{ A, B any } }{}, false},
-	} {
-		if got := sameLayout(reflect.TypeOf(c.like)); got != c.want {
-			t.Errorf("%T: %v", c.like, got)
-		}
-	}
-	if sameLayout(nil) {
-		t.Error("nil")
-	}
-	if !usable() {
-		t.Error("goroutines of this build cannot be marked")
-	}
-	if !sitesRight() {
-		t.Error("Here is wrong in this build")
-	}
-}
-
 func TestTrim(t *testing.T) {
 	frames := func(names ...string) (list []frame) {
 		for _, n := range names {
@@ -153,7 +78,7 @@ func TestTrim(t *testing.T) {
 		frames []frame
 		want   []string
 	}{
-		{frames("main.a", house+"watchdog.run", house+"watchdog.(*Mark).Run", house+"guard.(*Guard).Do", "main.b", "runtime.main"), []string{"main.a /f.go:1", "main.b /f.go:1"}},
+		{frames("main.a", house+"internal/goroutine.Run", house+"bulkhead/pool.work", house+"guard.(*Guard).Do", "main.b", "runtime.main"), []string{"main.a /f.go:1", "main.b /f.go:1"}},
 		{frames(house+"httpguard.Handler.func1", house+"guard_test.x", house+"examples/a.b"), []string{house + "guard_test.x /f.go:1", house + "examples/a.b /f.go:1"}},
 		{frames("a", "runtime.gopanic", "b", "c", "d", "runtime.x", "runtime.main"), []string{"a /f.go:1", "runtime.gopanic /f.go:1", "b /f.go:1", "c /f.go:1", "... 1 more frames"}},
 		{frames(long), []string{long[:maxFrameText] + "..."}},

@@ -3,12 +3,14 @@ package watchdog
 import (
 	"bytes"
 	"strconv"
+
+	"github.com/spillway-go/spillway/internal/goroutine"
 )
 
 // A goroutine profile in its text form (runtime/pprof, debug=1) is a sequence of records, one for each kind of goroutine:
 //
 //	2 @ 0x46b42e 0x46a2d5 0x4b1f87 0x46f2a1
-//	# labels: {"route":"/buy", "spillway":"d17"}
+//	# labels: {"route":"/buy", "spillway":"17"}
 //	#	0x4b1f86	main.work+0x26	/src/shop/work.go:41
 //	<empty line>
 //
@@ -18,42 +20,16 @@ import (
 // record is one kind of goroutine: how many there are, and what they share.
 type record struct {
 	count int
-	mark  labelValue // of our label
-	whole bool       // the stack is there to its outer end
-	// frames, innermost first, and the addresses of all of them, as text. They live until the next record.
+	badge uint64 // the goroutine that our label tells; 0 without one
+	whole bool   // the stack is there to its outer end
+	// frames, innermost first. They live until the next record.
 	frames []frame
-	pcs    []byte
-}
-
-// hidden calls f with the addresses of the runtime's frames at the inner end, which have no lines, until it returns false.
-func (r *record) hidden(f func(pc uint64) bool) {
-	n := bytes.Count(r.pcs, []byte(" ")) - len(r.frames)
-	if r.whole {
-		n-- // runtime.goexit has no line either
-	}
-	for rest := r.pcs; n > 0 && len(rest) > 0; n-- { // " 0x46b42e 0x46f2a1"
-		rest = rest[1:]
-		end := bytes.IndexByte(rest, ' ')
-		if end < 0 {
-			end = len(rest)
-		}
-		if !f(hex(rest[:end])) {
-			return
-		}
-		rest = rest[end:]
-	}
 }
 
 type frame struct {
 	function []byte // "main.work", without the offset
 	place    []byte // "/src/shop/work.go:41"
 	pc       uint64
-}
-
-// labelValue is what our label says: the kind of a mark, its number and generation. The zero value is no label of ours.
-type labelValue struct {
-	kind           byte // 'd' or 'p'
-	id, generation uint64
 }
 
 // maxLine bounds a line's buffer. What is longer was no line that anybody can use.
@@ -69,7 +45,6 @@ type profileReader struct {
 	inside bool   // in a record
 	text   []byte // what the frames of the record refer to
 	ends   []ends
-	pcs    []byte
 	rec    record
 }
 
@@ -125,9 +100,9 @@ func (r *profileReader) read(line []byte) {
 		r.head(line)
 	case !r.inside:
 	case r.long: // whatever it was, the record cannot be trusted to show all
-		r.rec.whole, r.rec.mark = false, labelValue{}
+		r.rec.whole, r.rec.badge = false, 0
 	case bytes.HasPrefix(line, []byte("# labels: {")):
-		r.rec.mark = markIn(line[len("# labels: {"):])
+		r.rec.badge = badgeIn(line[len("# labels: {"):])
 	default:
 		r.frame(line)
 	}
@@ -143,8 +118,7 @@ func (r *profileReader) head(line []byte) {
 	last := rest[bytes.LastIndexByte(rest, ' ')+1:]
 	r.inside = true
 	r.text, r.ends = r.text[:0], r.ends[:0]
-	r.pcs = append(r.pcs[:0], rest...)
-	r.rec = record{count: int(count), whole: hex(last) == r.goexit && !r.long, frames: r.rec.frames[:0], pcs: r.pcs}
+	r.rec = record{count: int(count), whole: hex(last) == r.goexit && !r.long, frames: r.rec.frames[:0]}
 }
 
 // frame reads "#\t0x4b1f86\tmain.work+0x26\t\t/src/shop/work.go:41". The columns are separated by one tab or more.
@@ -199,28 +173,31 @@ func (r *profileReader) finish() {
 	r.visit(&r.rec)
 }
 
-// markIn finds our label among `"route":"/buy", "spillway":"d17"}`. Quotes inside a name or a value are escaped there. Two labels
+// badgeIn finds our label among `"route":"/buy", "spillway":"17"}`. Quotes inside a name or a value are escaped there. Two labels
 // of our name are none: one of them is somebody else's.
-func markIn(list []byte) labelValue {
-	var found labelValue
+func badgeIn(list []byte) uint64 {
+	var found uint64
 	for n := 0; ; {
 		name, rest, ok := quoted(list)
 		if !ok || len(rest) == 0 || rest[0] != ':' {
-			return labelValue{}
+			return 0
 		}
 		value, rest, ok := quoted(rest[1:])
 		if !ok {
-			return labelValue{}
+			return 0
 		}
-		if string(name) == labelName {
+		if string(name) == goroutine.BadgeLabel {
 			if n++; n > 1 {
-				return labelValue{}
+				return 0
 			}
-			found = parseValue(value)
+			var err error
+			if found, err = strconv.ParseUint(string(value), 10, 64); err != nil {
+				return 0
+			}
 		}
 		if !bytes.HasPrefix(rest, []byte(", ")) {
 			if string(rest) != "}" {
-				return labelValue{}
+				return 0
 			}
 			return found
 		}
@@ -242,26 +219,4 @@ func quoted(b []byte) (inner, rest []byte, ok bool) {
 		}
 	}
 	return nil, nil, false
-}
-
-// parseValue reads "d17" and "p17.3".
-func parseValue(b []byte) labelValue {
-	if len(b) < 2 || b[0] != 'd' && b[0] != 'p' {
-		return labelValue{}
-	}
-	v := labelValue{kind: b[0]}
-	number, generation, dotted := bytes.Cut(b[1:], []byte("."))
-	if dotted != (v.kind == 'p') {
-		return labelValue{}
-	}
-	var err error
-	if v.id, err = strconv.ParseUint(string(number), 10, 64); err != nil {
-		return labelValue{}
-	}
-	if dotted {
-		if v.generation, err = strconv.ParseUint(string(generation), 10, 64); err != nil {
-			return labelValue{}
-		}
-	}
-	return v
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/spillway-go/spillway/internal/goroutine"
 )
 
 const sample = "goroutine profile: total 7\n" +
@@ -16,12 +18,12 @@ const sample = "goroutine profile: total 7\n" +
 	"#\t0x4b1f86\tmain.work+0x26\t\t/src/shop/work.go:41\n" +
 	"\n" +
 	"2 @ 0x46b42e 0x4b1f87 0x4b2f87 0x46f2a1\n" +
-	"# labels: {\"route\":\"/buy\", \"spillway\":\"d17\"}\n" +
+	"# labels: {\"route\":\"/buy\", \"spillway\":\"17\"}\n" +
 	"#\t0x4b1f86\tgithub.com/a/b%2ev3.(*T[...]).Do.func1+0x26\t/src/a b/work.go:41\n" +
 	"#\t0x4b2f86\tmain.main+0x1\t\t\t\t\t\tC:/src/work.go:7\n" +
 	"\n" +
 	"1 @ 0x46b42e 0x4b1f87\n" +
-	"# labels: {\"spillway\":\"p3.2\"}\n" +
+	"# labels: {\"spillway\":\"3\"}\n" +
 	"#\t0x46b42d\n" +
 	"#\t0x4b1f86\tmain.deep+0x26\t/src/deep.go:1\n" +
 	"\n"
@@ -32,15 +34,12 @@ func read(t testing.TB, profile io.Reader) (lines []string) {
 	r := profileReader{goexit: 0x46f2a1, visit: func(r *record) {
 		var b strings.Builder
 		fmt.Fprintf(&b, "%d", r.count)
-		if r.mark.kind != 0 {
-			fmt.Fprintf(&b, " %c%d.%d", r.mark.kind, r.mark.id, r.mark.generation)
+		if r.badge != 0 {
+			fmt.Fprintf(&b, " badge %d", r.badge)
 		}
 		if !r.whole {
 			b.WriteString(" cut")
 		}
-		hidden := 0
-		r.hidden(func(pc uint64) bool { hidden++; return true })
-		fmt.Fprintf(&b, " hidden %d", hidden)
 		for _, f := range r.frames {
 			fmt.Fprintf(&b, " [%s|%s|%#x]", f.function, f.place, f.pc)
 		}
@@ -54,9 +53,9 @@ func read(t testing.TB, profile io.Reader) (lines []string) {
 }
 
 var sampleRecords = []string{
-	"4 hidden 2 [main.work|/src/shop/work.go:41|0x4b1f86]",
-	"2 d17.0 hidden 1 [github.com/a/b%2ev3.(*T[...]).Do.func1|/src/a b/work.go:41|0x4b1f86] [main.main|C:/src/work.go:7|0x4b2f86]",
-	"1 p3.2 cut hidden 0 [||0x46b42d] [main.deep|/src/deep.go:1|0x4b1f86]",
+	"4 [main.work|/src/shop/work.go:41|0x4b1f86]",
+	"2 badge 17 [github.com/a/b%2ev3.(*T[...]).Do.func1|/src/a b/work.go:41|0x4b1f86] [main.main|C:/src/work.go:7|0x4b2f86]",
+	"1 badge 3 cut [||0x46b42d] [main.deep|/src/deep.go:1|0x4b1f86]",
 }
 
 func TestProfileIsRead(t *testing.T) {
@@ -75,48 +74,48 @@ func TestProfileIsRead(t *testing.T) {
 func TestOverlongLines(t *testing.T) {
 	long := strings.Repeat("x", maxLine)
 	for name, lines := range map[string]string{
-		"addresses": "1 @ 0x1" + strings.Repeat(" 0x4b1f87", maxLine/8) + " 0x46f2a1\n# labels: {\"spillway\":\"d1\"}\n#\t0x1\tmain.f+0x1\t/f.go:1\n\n",
-		"labels":    "1 @ 0x1 0x46f2a1\n# labels: {\"a\":\"" + long + "\", \"spillway\":\"d1\"}\n#\t0x1\tmain.f+0x1\t/f.go:1\n\n",
-		"function":  "1 @ 0x1 0x46f2a1\n# labels: {\"spillway\":\"d1\"}\n#\t0x1\t" + long + "+0x1\t/f.go:1\n\n",
+		"addresses": "1 @ 0x1" + strings.Repeat(" 0x4b1f87", maxLine/8) + " 0x46f2a1\n# labels: {\"spillway\":\"1\"}\n#\t0x1\tmain.f+0x1\t/f.go:1\n\n",
+		"labels":    "1 @ 0x1 0x46f2a1\n# labels: {\"a\":\"" + long + "\", \"spillway\":\"1\"}\n#\t0x1\tmain.f+0x1\t/f.go:1\n\n",
+		"function":  "1 @ 0x1 0x46f2a1\n# labels: {\"spillway\":\"1\"}\n#\t0x1\t" + long + "+0x1\t/f.go:1\n\n",
 	} {
 		got := read(t, strings.NewReader(lines+sample))
 		if len(got) != 1+len(sampleRecords) || strings.Join(got[1:], "\n") != strings.Join(sampleRecords, "\n") {
 			t.Errorf("%s: %d records", name, len(got))
 			continue
 		}
-		if mark, cut := strings.Contains(got[0], " d1.0"), strings.Contains(got[0], " cut"); !cut || mark == (name != "addresses") {
+		if badge, cut := strings.Contains(got[0], " badge 1"), strings.Contains(got[0], " cut"); !cut || badge == (name != "addresses") {
 			t.Errorf("%s: the record is %.60q", name, got[0])
 		}
 	}
 }
 
 func TestLabelIsFound(t *testing.T) {
-	for list, want := range map[string]labelValue{
-		`"spillway":"d17"}`:                           {'d', 17, 0},
-		`"spillway":"p17.3"}`:                         {'p', 17, 3},
-		`"a":"b", "spillway":"d1", "z":"\"}"}`:        {'d', 1, 0},
-		`"a":"\", \"spillway\":\"d5\", \"", "b":"c"}`: {},
-		`"a\\":"x", "spillway":"d2"}`:                 {'d', 2, 0},
-		`"spillway":"d1", "spillway":"d2"}`:           {},
-		`"spillway":"x1"}`:                            {},
-		`"spillway":"d"}`:                             {},
-		`"spillway":"d1.2"}`:                          {},
-		`"spillway":"p1"}`:                            {},
-		`"spillway":"p1."}`:                           {},
-		`"spillway":"d-1"}`:                           {},
-		`"spillway":"d99999999999999999999"}`:         {},
-		`"Spillway":"d1"}`:                            {},
-		`"spillway":"d1"`:                             {},
-		`"spillway":"d1"} `:                           {},
-		`"spillway":"d1",}`:                           {},
-		`"spillway"`:                                  {},
-		`}`:                                           {},
-		``:                                            {},
-		`"spillway":"d1", "b":"unterminated`:          {},
-		"\"spillway\":\"d3\", \"b\":\"tab\\tin it\"}": {'d', 3, 0},
+	for list, want := range map[string]uint64{
+		`"spillway":"17"}`:                            17,
+		`"spillway":"p17.3"}`:                         0,
+		`"a":"b", "spillway":"1", "z":"\"}"}`:         1,
+		`"a":"\", \"spillway\":\"d5\", \"", "b":"c"}`: 0,
+		`"a\\":"x", "spillway":"2"}`:                  2,
+		`"spillway":"1", "spillway":"2"}`:             0,
+		`"spillway":"x1"}`:                            0,
+		`"spillway":"d"}`:                             0,
+		`"spillway":"1.2"}`:                           0,
+		`"spillway":"p1"}`:                            0,
+		`"spillway":"p1."}`:                           0,
+		`"spillway":"-1"}`:                            0,
+		`"spillway":"99999999999999999999"}`:          0,
+		`"Spillway":"d1"}`:                            0,
+		`"spillway":"1"`:                              0,
+		`"spillway":"1"} `:                            0,
+		`"spillway":"1",}`:                            0,
+		`"spillway"`:                                  0,
+		`}`:                                           0,
+		``:                                            0,
+		`"spillway":"1", "b":"unterminated`:           0,
+		"\"spillway\":\"3\", \"b\":\"tab\\tin it\"}":  3,
 	} {
-		if got := markIn([]byte(list)); got != want {
-			t.Errorf("%s is read as %v, want %v", list, got, want)
+		if got := badgeIn([]byte(list)); got != want {
+			t.Errorf("%s is read as %d, want %d", list, got, want)
 		}
 	}
 }
@@ -125,20 +124,20 @@ func TestLabelIsFound(t *testing.T) {
 func FuzzLabels(f *testing.F) {
 	f.Add("route", "/buy", uint64(17))
 	f.Add(`"`, `\`, uint64(0))
-	f.Add("spillway\x00", "\n}, \"spillway\":\"d1\"", uint64(1<<63))
+	f.Add("spillway\x00", "\n}, \"spillway\":\"1\"", uint64(1<<63))
 	f.Fuzz(func(t *testing.T, name, value string, id uint64) {
 		theirs := strconv.Quote(name) + ":" + strconv.Quote(value)
-		ours := fmt.Sprintf("%q:%q", labelName, "d"+strconv.FormatUint(id, 10))
-		want := labelValue{'d', id, 0}
-		if name == labelName {
-			want = labelValue{}
+		ours := fmt.Sprintf("%q:%q", goroutine.BadgeLabel, strconv.FormatUint(id, 10))
+		want := id
+		if name == goroutine.BadgeLabel {
+			want = 0
 		}
 		for _, list := range []string{theirs + ", " + ours + "}", ours + ", " + theirs + "}"} {
-			if got := markIn([]byte(list)); got != want {
+			if got := badgeIn([]byte(list)); got != want {
 				t.Errorf("%s is read as %v", list, got)
 			}
 		}
-		if got := markIn([]byte(theirs + "}")); name != labelName && got != (labelValue{}) {
+		if got := badgeIn([]byte(theirs + "}")); name != goroutine.BadgeLabel && got != 0 {
 			t.Errorf("%s is read as ours: %v", theirs, got)
 		}
 	})
@@ -161,11 +160,10 @@ func FuzzProfile(f *testing.F) {
 			if rec.count < 1 || len(r.line) > maxLine {
 				t.Errorf("count %d, a line of %d bytes", rec.count, len(r.line))
 			}
-			got = append(got, fmt.Sprint(rec.count, rec.mark, rec.whole, len(rec.frames)))
+			got = append(got, fmt.Sprint(rec.count, rec.badge, rec.whole, len(rec.frames)))
 			for _, s := range rec.frames {
 				got = append(got, string(s.function)+string(s.place))
 			}
-			rec.hidden(func(uint64) bool { return true })
 		}
 		for rest := profile; len(rest) > 0; {
 			n := min(piece, len(rest))
@@ -188,30 +186,24 @@ func FuzzProfile(f *testing.F) {
 	})
 }
 
-// The profile of this build has the form that the reader knows, with a mark and without.
+// The profile of this build has the form that the reader knows.
 func TestProfileOfThisBuild(t *testing.T) {
-	m := NewMark()
-	if m == nil {
-		t.Fatal("goroutines of this build cannot be marked")
-	}
-	leave, in := make(chan struct{}), make(chan struct{})
+	NeedsBadges(t)
+	leave, in := make(chan struct{}), make(chan uint64)
 	done := make(chan error)
-	go func() { done <- m.Run(1, func() error { close(in); <-leave; return nil }) }()
-	<-in
+	go func() {
+		me := goroutine.ID()
+		badge := goroutine.Wear(me)
+		defer badge.Off()
+		done <- goroutine.Run(func() error { in <- me; <-leave; return nil })
+	}()
+	want := <-in
 	found := 0
 	r := profileReader{goexit: uint64(goexit()), visit: func(r *record) {
-		if r.mark == (labelValue{'d', m.id, 0}) {
+		if r.badge == want {
 			found++
-			if !r.whole || r.count != 1 || len(r.frames) < 3 {
+			if !r.whole || r.count != 1 || len(r.frames) < 3 || runs(r.frames) != 1 {
 				t.Errorf("%+v", r)
-			}
-			waits := false
-			r.hidden(func(pc uint64) bool {
-				waits = waits || strings.HasPrefix(entryName(pc), "runtime.chanrecv")
-				return true
-			})
-			if !waits {
-				t.Error("the hidden frames do not say that it waits for a channel")
 			}
 		}
 	}}
@@ -224,6 +216,6 @@ func TestProfileOfThisBuild(t *testing.T) {
 		t.Error(err)
 	}
 	if found != 1 {
-		t.Errorf("%d records of the mark", found)
+		t.Errorf("%d records of the goroutine", found)
 	}
 }

@@ -39,12 +39,12 @@ func begin(l *watchdog.Ledger, before func()) watchdog.LedgerPass {
 }
 
 // proof runs f in a bubble, where every call is late, and ends what stands still after it.
-func proof(t *testing.T, f func(l *watchdog.Ledger, d *watchdog.Dumper, leave chan struct{})) {
+func proof(t *testing.T, f func(l *watchdog.Ledger, leave chan struct{})) {
 	t.Helper()
-	watchdog.NeedsMarks(t)
+	watchdog.NeedsBadges(t)
 	synctest.Test(t, func(*testing.T) {
 		l, leave := watchdog.NewLedger(time.Nanosecond), make(chan struct{})
-		f(l, watchdog.NewDumper(l), leave)
+		f(l, leave)
 		close(leave)
 		synctest.Wait()
 	})
@@ -70,62 +70,6 @@ func wantSilence(t *testing.T, list []watchdog.Shown) {
 
 func nop() {}
 
-// A mark changes hands between the choice of marks and the profile, and back.
-func TestProofMarkChangesHands(t *testing.T) {
-	proof(t, func(l *watchdog.Ledger, d *watchdog.Dumper, leave chan struct{}) {
-		again, entered := make(chan struct{}), make(chan struct{})
-		go l.Do(key, func() error {
-			l.Do("inner", func() error { return nil }) // its place is free, and this goroutine its last holder
-			replace()
-			<-again
-			return l.Do("inner", func() error { close(entered); return stuck(leave) })
-		})
-		elapse(time.Millisecond)
-		other := make(chan struct{})
-		wantSilence(t, d.Steps(func() {
-			go l.Do("inner", func() error { <-other; return nil })
-			synctest.Wait()
-		}, func() {
-			close(other)
-			synctest.Wait()
-			close(again)
-			<-entered
-			synctest.Wait()
-		}))
-	})
-}
-
-// A nested pass ends between the choice of marks and the profile; a goroutine that it started goes on in its function.
-func TestProofNestedPassEnds(t *testing.T) {
-	proof(t, func(l *watchdog.Ledger, d *watchdog.Dumper, leave chan struct{}) {
-		end := make(chan struct{})
-		go l.Do(key, func() error {
-			againInner(l, true, func() {
-				go againInner(l, false, func() { bystander(leave) })
-				<-end
-			})
-			replace()
-			return stuck(leave)
-		})
-		elapse(time.Millisecond)
-		wantSilence(t, d.Steps(func() { close(end); synctest.Wait() }, nop))
-	})
-}
-
-// againInner calls sometimesInner, always by the same statement.
-//
-//go:noinline
-func againInner(l *watchdog.Ledger, enter bool, work func()) { sometimesInner(l, enter, work) }
-
-//go:noinline
-func sometimesInner(l *watchdog.Ledger, enter bool, work func()) {
-	if enter {
-		p := l.EnterScoped("inner")
-		defer p.Exit()
-	}
-	work()
-}
-
 // The goroutine of the call wears the label of another pass of its own, which ended elsewhere and whose place somebody else has.
 func TestProofStrayLabel(t *testing.T) {
 	for name, end := range map[string]func(watchdog.LedgerPass){
@@ -137,7 +81,7 @@ func TestProofStrayLabel(t *testing.T) {
 		"lost": func(p watchdog.LedgerPass) { p.Lose() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			proof(t, func(l *watchdog.Ledger, d *watchdog.Dumper, leave chan struct{}) {
+			proof(t, func(l *watchdog.Ledger, leave chan struct{}) {
 				go atTimes(l, true, nop, func() {
 					go atTimes(l, false, nop, func() { bystander(leave) })
 					// The first one's label is renewed when its place is taken again, the second one's is not before a dump.
@@ -149,7 +93,7 @@ func TestProofStrayLabel(t *testing.T) {
 				synctest.Wait()
 				go loose(l, func(p watchdog.LedgerPass) { defer p.Exit(); bystander(leave) })
 				elapse(time.Millisecond)
-				for _, s := range d.Dump() {
+				for _, s := range watchdog.Dump(l) {
 					if s.Scoped && s.NoStack == "" {
 						t.Errorf("shown: %q", s.Stack)
 					}
@@ -161,7 +105,7 @@ func TestProofStrayLabel(t *testing.T) {
 
 // The goroutine of the call wears the label of a function's call that is over, as a pass that was taken in there put it back.
 func TestProofLabelOfADeadCall(t *testing.T) {
-	proof(t, func(l *watchdog.Ledger, d *watchdog.Dumper, leave chan struct{}) {
+	proof(t, func(l *watchdog.Ledger, leave chan struct{}) {
 		go atTimes(l, true, nop, func() {
 			go atTimes(l, false, nop, func() { bystander(leave) })
 			var pass watchdog.LedgerPass
@@ -174,33 +118,14 @@ func TestProofLabelOfADeadCall(t *testing.T) {
 			go l.Do("another", func() error { bystander(leave); return nil })
 		}
 		elapse(time.Millisecond)
-		wantSilence(t, d.Dump())
-	})
-}
-
-// The goroutine of the call is inside another one while the profile is taken, whose place has changed hands before the dump is judged.
-func TestProofNestedCallChangesHands(t *testing.T) {
-	proof(t, func(l *watchdog.Ledger, d *watchdog.Dumper, leave chan struct{}) {
-		end := make(chan struct{})
-		go atTimes(l, true, nop, func() {
-			go atTimes(l, false, nop, func() { bystander(leave) })
-			l.Do("inner", func() error { <-end; return nil })
-			stuck(leave)
-		})
-		elapse(time.Millisecond)
-		wantSilence(t, d.Steps(nop, func() {
-			close(end)
-			synctest.Wait()
-			go l.Do("another", func() error { bystander(leave); return nil })
-			synctest.Wait()
-		}))
+		wantSilence(t, watchdog.Dump(l))
 	})
 }
 
 // The function that entered has returned its pass; a goroutine of the call is in that function, before it enters.
 func TestProofFunctionCalledFromElsewhere(t *testing.T) {
 	for _, gone := range []bool{false, true} {
-		proof(t, func(l *watchdog.Ledger, d *watchdog.Dumper, leave chan struct{}) {
+		proof(t, func(l *watchdog.Ledger, leave chan struct{}) {
 			go func() {
 				p := begin(l, nop)
 				go func() { begin(l, func() { <-leave }).Exit() }()
@@ -212,20 +137,20 @@ func TestProofFunctionCalledFromElsewhere(t *testing.T) {
 				stuck(leave)
 			}()
 			elapse(time.Millisecond)
-			wantSilence(t, d.Dump())
+			wantSilence(t, watchdog.Dump(l))
 		})
 	}
 }
 
 // A pass that was handed on is not shown by what its first goroutine does now.
 func TestProofPassHandedOn(t *testing.T) {
-	proof(t, func(l *watchdog.Ledger, d *watchdog.Dumper, leave chan struct{}) {
+	proof(t, func(l *watchdog.Ledger, leave chan struct{}) {
 		go func() {
 			p := l.Enter(key)
 			go func() { defer p.Exit(); <-leave }()
 			l.Do("inner", func() error { return stuck(leave) })
 		}()
 		elapse(time.Millisecond)
-		wantSilence(t, d.Dump())
+		wantSilence(t, watchdog.Dump(l))
 	})
 }

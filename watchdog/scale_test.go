@@ -27,10 +27,9 @@ func BenchmarkDump(b *testing.B) {
 			for l.InFlight() < size.late {
 				runtime.Gosched()
 			}
-			d := watchdog.NewDumper(l)
 			b.ReportAllocs()
 			for b.Loop() {
-				for _, s := range d.Dump() {
+				for _, s := range watchdog.Dump(l) {
 					if s.NoStack != "" {
 						b.Error(s.NoStack)
 					}

@@ -25,8 +25,8 @@ type Call struct {
 	// Place and Identity together tell the call from every other one.
 	Place    Place
 	Identity uint64
-	// Mark of the place; nil: no stack is shown.
-	Mark *Mark
+	// Site is where the call's pass was taken; the zero Site of a call that runs a function.
+	Site Site
 	// Scoped: the call ends on the goroutine that entered, before the function that entered returns.
 	Scoped bool
 }

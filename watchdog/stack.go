@@ -15,7 +15,7 @@ func ours(function []byte) bool {
 	rest := string(function[len(house):])
 	part, _, _ := strings.Cut(rest, ".")
 	switch part {
-	case "guard", "bulkhead", "watchdog", "httpguard":
+	case "guard", "bulkhead", "bulkhead/pool", "watchdog", "httpguard", "internal/goroutine":
 		return true
 	}
 	return false

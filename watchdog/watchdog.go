@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spillway-go/spillway/internal/clock"
+	"github.com/spillway-go/spillway/internal/goroutine"
 )
 
 // Watchdog looks for late calls and reports them. Its methods are safe for concurrent use. Create it with New.
@@ -22,7 +23,6 @@ type Watchdog struct {
 	stats counters
 
 	// The rest belongs to the watchdog's goroutine.
-	probe     *Mark
 	calls     map[ident]*watched
 	round     uint64
 	due       []*watched
@@ -76,7 +76,7 @@ func (w *Watchdog) Close() {
 }
 
 func (w *Watchdog) watch() {
-	w.probe = NewMark()
+	goroutine.Verify()
 	ticker := time.NewTicker(w.cfg.Period)
 	defer ticker.Stop()
 	for {

@@ -1,4 +1,4 @@
-// Package goroutine tells which goroutine runs.
+// Package goroutine tells which goroutine runs, makes it recognizable in profiles, and says where it was called from.
 package goroutine
 
 import (

@@ -5,15 +5,15 @@
 // function that calls this one, as this one has no frame; a goroutine's outermost is 0.
 TEXT ·Here(SB), NOSPLIT|NOFRAME, $0-24
 	MOVQ 8(BP), AX
-	MOVQ AX, ret_pc+0(FP)
+	MOVQ AX, ret_PC+0(FP)
 	MOVQ (BP), CX
 	MOVQ 8(CX), AX
-	MOVQ AX, ret_outer+8(FP)
+	MOVQ AX, ret_Outer+8(FP)
 	MOVQ (CX), CX
 	XORL AX, AX
 	TESTQ CX, CX
 	JZ outermost
 	MOVQ 8(CX), AX
 outermost:
-	MOVQ AX, ret_beyond+16(FP)
+	MOVQ AX, ret_Beyond+16(FP)
 	RET
