@@ -9,7 +9,7 @@ func BenchmarkTakeGive(b *testing.B) {
 	k, _ := New(Config{Limit: 20})
 	b.ReportAllocs()
 	for b.Loop() {
-		if t, out := k.Take(); out == Taken {
+		if t, out := k.Take(); out.Admitted() {
 			k.Give(t)
 		}
 	}

@@ -26,7 +26,6 @@ type Bulkhead struct {
 	table atomic.Pointer[table]
 	// quiet: when full, refuse without looking at the clock or taking the lock. A timer takes it back.
 	quiet    atomic.Bool
-	traced   atomic.Bool // a permit was lost: later ones note where they were taken
 	pending  atomic.Bool // there are reports
 	closed   atomic.Bool
 	asking   atomic.Bool  // the Expander is being asked
@@ -94,14 +93,18 @@ type Outcome uint8
 
 // What Take and TakeSlow answer.
 const (
-	Unsure   Outcome = iota // Take found no place: TakeSlow has the last word
-	Full                    // no place, or none in time
-	Taken                   // a place was taken
-	Nested                  // the goroutine holds a scoped place already: run, there is nothing to give back
-	TooHeavy                // the weight is above the ceiling
-	Ended                   // the context ended while the call waited
-	Closed                  // the bulkhead is closed
+	Unsure    Outcome = iota // Take found no place: TakeSlow has the last word
+	Full                     // no place, or none in time
+	Taken                    // a place was taken
+	TakenLate                // the same, after a wait for it
+	Nested                   // the goroutine holds a scoped place already: run, there is nothing to give back
+	TooHeavy                 // the weight is above the ceiling
+	Ended                    // the context ended while the call waited
+	Closed                   // the bulkhead is closed
 )
+
+// Admitted reports whether a place was taken.
+func (o Outcome) Admitted() bool { return o == Taken || o == TakenLate }
 
 // Demand is what a call asks for.
 type Demand struct {
@@ -232,7 +235,7 @@ func (b *Bulkhead) TakeSlow(ctx context.Context, d *Demand) (Ticket, Outcome) {
 	if out != Taken {
 		return Ticket{}, out
 	}
-	return b.entry(word, now(), d), Taken
+	return b.entry(word, now(), d), TakenLate
 }
 
 // entry puts an admitted call into the queue.

@@ -27,19 +27,19 @@ var waysIn = []struct {
 	}},
 	{"Take", func(b *Bulkhead) (func() bool, bool) {
 		t, out := scopedTicket(b)
-		return func() bool { return b.Give(t) }, out == Taken
+		return func() bool { return b.Give(t) }, out.Admitted()
 	}},
 	{"Take and Hold", func(b *Bulkhead) (func() bool, bool) {
 		t, out := scopedTicket(b)
-		return b.Hold(t).Exit, out == Taken
+		return b.Hold(t, Site{}, false).Exit, out.Admitted()
 	}},
 	{"TakeSlow, scoped, with an owner", func(b *Bulkhead) (func() bool, bool) {
 		t, out := b.TakeSlow(context.Background(), &Demand{Weight: 1, Scoped: true, Owner: new(any)})
-		return func() bool { return b.Give(t) }, out == Taken
+		return func() bool { return b.Give(t) }, out.Admitted()
 	}},
 	{"TakeSlow, with an owner", func(b *Bulkhead) (func() bool, bool) {
 		t, out := b.TakeSlow(context.Background(), &Demand{Weight: 1, Owner: new(any)})
-		return b.Hold(t).Exit, out == Taken
+		return b.Hold(t, Site{}, false).Exit, out.Admitted()
 	}},
 }
 
@@ -303,10 +303,10 @@ func TestB3OrderWithinOneInstant(t *testing.T) {
 			var o any = i
 			owners = append(owners, o)
 			tk, out := b.TakeSlow(context.Background(), &Demand{Weight: 1, Owner: &o})
-			if out != Taken {
+			if !out.Admitted() {
 				t.Fatal(out)
 			}
-			p := b.Hold(tk)
+			p := b.Hold(tk, Site{}, false)
 			defer runtime.KeepAlive(p)
 		}
 		for i, e := range b.Entries() {
@@ -322,10 +322,10 @@ func TestDemandOutOfRange(t *testing.T) {
 	b := mustNew(t, Config{Limit: 1, Wait: time.Minute})
 	for _, d := range []Demand{{}, {Weight: -7}, {Weight: 1, Level: 9}, {Weight: 1, Level: -1}} {
 		tk, out := b.TakeSlow(context.Background(), &d)
-		if out != Taken {
+		if !out.Admitted() {
 			t.Fatalf("%+v: %v, want Taken", d, out)
 		}
-		p := b.Hold(tk)
+		p := b.Hold(tk, Site{}, false)
 		check(t, b, 1, 0, 0)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -400,7 +400,7 @@ func TestWithoutGoroutineNumbers(t *testing.T) {
 	p = enter(t, b) // not refused for having been full a moment ago
 	exits(t, q, true)
 	tk, out := scopedTicket(b)
-	if out != Taken {
+	if !out.Admitted() {
 		t.Fatal(out)
 	}
 	if _, out := scopedTicket(b); out != Nested {

@@ -189,7 +189,7 @@ func TestB4ScopedCallsAreEvictedToo(t *testing.T) {
 			go func() {
 				tk, out := b.TakeSlow(context.Background(), &d)
 				<-release
-				gave <- out == Taken && b.Give(tk) && !b.Give(tk)
+				gave <- out.Admitted() && b.Give(tk) && !b.Give(tk)
 			}()
 			pass(time.Second)
 			p := enter(t, b)
@@ -358,7 +358,7 @@ func TestB4NobodySlipsInDuringAnEviction(t *testing.T) {
 			await(&wanted, true)
 			tries.Store(true)
 			for wanted.Load() {
-				if tk, out := b.Take(); out == Taken {
+				if tk, out := b.Take(); out.Admitted() {
 					slipped++
 					b.Give(tk)
 				}

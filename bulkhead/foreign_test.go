@@ -203,10 +203,10 @@ func TestLateCountsPlacesByTheirOwnersMeasure(t *testing.T) {
 		}
 		var other any = "other"
 		ticket, out := b.TakeSlow(t.Context(), &Demand{Weight: 3, Owner: &other})
-		if out != Taken {
+		if !out.Admitted() {
 			t.Fatalf("outcome %v", out)
 		}
-		patient := b.Hold(ticket)
+		patient := b.Hold(ticket, Site{}, false)
 		<-time.After(5 * time.Second)
 		light := fill(t, b, 5)
 		slow := func(owner any) time.Duration {

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 	"weak"
+
+	"github.com/spillway-go/spillway/internal/goroutine"
 )
 
 // token stands for the right to give a place back. Each slot has one; during a call only the Permit holds it, so that
@@ -58,27 +60,41 @@ func reclaim(w where) {
 			b.lostWeight.Add(int64(weight))
 		}
 		b.lost.Add(1)
-		b.traced.Store(true)
 		b.quiet.Store(false)
 		return
 	}
 }
 
-const siteDepth = 8
+// Site is where a permit was taken. The zero Site is none.
+type Site = goroutine.Site
 
-// note records where a permit is taken, after the first loss of this bulkhead: 200 ns.
-func (s *slot) note(state uint64) {
-	var pcs [siteDepth]uintptr
-	n := runtime.Callers(3, pcs[:])
+// note says where a permit is taken. Most permits of a place are taken where the last one was.
+func (s *slot) note(state uint64, at Site, wears bool) {
 	x := s.needExtra()
-	for i := range pcs {
-		pc := uintptr(0)
-		if i < n {
-			pc = pcs[i]
-		}
-		x.site[i].Store(pc)
+	if x.site[0].Load() != at.PC || x.site[1].Load() != at.Outer || x.site[2].Load() != at.Beyond {
+		x.sited.Store(0)
+		x.site[0].Store(at.PC)
+		x.site[1].Store(at.Outer)
+		x.site[2].Store(at.Beyond)
 	}
-	x.sited.Store(state & identity)
+	id := state & identity
+	if wears {
+		id |= worn
+	}
+	x.sited.Store(id)
+}
+
+// siteOf is where the permit of an entry was taken, if known.
+func (s *slot) siteOf(state uint64) (at Site) {
+	x := s.extra.Load()
+	if x == nil || x.sited.Load()&identity != state&identity {
+		return Site{}
+	}
+	at = Site{PC: x.site[0].Load(), Outer: x.site[1].Load(), Beyond: x.site[2].Load()}
+	if x.sited.Load()&identity != state&identity {
+		return Site{}
+	}
+	return at
 }
 
 // ReportKind says what happened to an entry.
@@ -97,8 +113,8 @@ type Report struct {
 	Goroutine uint64        // that took the place
 	Age       time.Duration // of the entry when it was evicted, or when its loss was fetched
 	Weight    int
-	// Site is where the permit was taken, innermost first, for runtime.CallersFrames. Nil for the first loss of
-	// a bulkhead and for evicted calls of the scoped kind.
+	// Site is where the permit was taken, innermost first, at most three callers, for runtime.CallersFrames. Nil for evicted calls that
+	// have no permit but a Ticket.
 	Site []uintptr
 	// Owner of the entry.
 	Owner any
@@ -119,13 +135,10 @@ type reports struct {
 // describe makes the report about an entry. It is true if the slot still holds that entry afterwards.
 func (b *Bulkhead) describe(kind ReportKind, s *slot, st uint64, weight int) Report {
 	r := Report{Kind: kind, Goroutine: s.goroutine.Load(), Age: max(0, age(st, now())), Weight: weight, Owner: b.ownerOf(s, st), state: st}
-	if x := s.extra.Load(); x != nil {
-		if x.sited.Load() == st&identity {
-			for i := range x.site {
-				if pc := x.site[i].Load(); pc != 0 {
-					r.Site = append(r.Site, pc)
-				}
-			}
+	at := s.siteOf(st)
+	for _, pc := range []uintptr{at.PC, at.Outer, at.Beyond} {
+		if pc != 0 {
+			r.Site = append(r.Site, pc)
 		}
 	}
 	return r

@@ -319,7 +319,7 @@ func (r *queueRun) enter(weight int, n bool) string {
 	if wanted := map[Outcome]error{Full: ErrFull, TooHeavy: ErrTooHeavy}[want]; !errors.Is(err, wanted) {
 		return fmt.Sprintf("%v, want %v", err, wanted)
 	}
-	if want == Taken {
+	if want.Admitted() {
 		r.loose = append(r.loose, looseCall{p, r.m.admit(weight, r.main)})
 	}
 	return ""
@@ -341,7 +341,7 @@ func (r *queueRun) take(w *modelWorker, weight int) string {
 		case out == Nested:
 			w.calls = append(w.calls, scopedCall{})
 			return ""
-		case out != Taken || !r.m.fits(weight):
+		case !out.Admitted() || !r.m.fits(weight):
 			return fmt.Sprintf("a nested call: %v", out)
 		}
 	} else {
@@ -353,7 +353,7 @@ func (r *queueRun) take(w *modelWorker, weight int) string {
 			return fmt.Sprintf("outcome %v, want %v", out, want)
 		}
 	}
-	if out == Taken {
+	if out.Admitted() {
 		w.calls = append(w.calls, scopedCall{t, r.m.admit(weight, w.id)})
 	}
 	return ""

@@ -28,7 +28,7 @@ func TestNestedCallTakesNoPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := mustNew(t, Config{Limit: 2})
 			tk, out := b.TakeSlow(context.Background(), &d)
-			if out != Taken {
+			if !out.Admitted() {
 				t.Fatal(out)
 			}
 			fill := enterAll(t, b) // so that there is no place for a nested call that wants one
@@ -49,7 +49,7 @@ func TestNestedCallTakesNoPlace(t *testing.T) {
 				p.Exit()
 			}
 			tk, out = scopedTicket(b)
-			if out != Taken {
+			if !out.Admitted() {
 				t.Fatalf("after the outer call has left: %v, want Taken", out)
 			}
 			b.Give(tk)
@@ -98,7 +98,7 @@ func TestNestedInSpiteOf(t *testing.T) {
 						crowdHome(b)
 					}
 					tk, out := scopedTicket(b)
-					if out != Taken {
+					if !out.Admitted() {
 						t.Fatal(out)
 					}
 					spoil(t, b)
@@ -127,10 +127,10 @@ func TestNestedWithFreePlaces(t *testing.T) {
 	crowdHome(b)
 	outer, _ := scopedTicket(b)
 	inner, out := scopedTicket(b)
-	if out != Taken && out != Nested {
+	if !out.Admitted() && out != Nested {
 		t.Fatalf("the inner call: %v", out)
 	}
-	if b.Give(inner) != (out == Taken) || !b.Give(outer) {
+	if b.Give(inner) != out.Admitted() || !b.Give(outer) {
 		t.Error("a place is lost")
 	}
 	check(t, b, 0, 0, 0)
@@ -148,7 +148,7 @@ func TestDispatcherIsNotNested(t *testing.T) {
 	}
 	permits[7].Exit()
 	tk, out := scopedTicket(b)
-	if out != Taken {
+	if !out.Admitted() {
 		t.Fatalf("a scoped call of the dispatcher: %v, want Taken", out)
 	}
 	if _, err := b.Enter(context.Background()); err == nil {
@@ -178,7 +178,7 @@ func TestNobodyIsNestedInAnother(t *testing.T) {
 			wrong.Add(1)
 		case out == Full && depth > 0:
 			wrong.Add(1)
-		case out == Taken:
+		case out.Admitted():
 			taken.Add(1)
 			if running.Add(1) > 4 {
 				wrong.Add(1)
@@ -189,7 +189,7 @@ func TestNobodyIsNestedInAnother(t *testing.T) {
 		if out != Full && depth < 2 {
 			call(depth + 1)
 		}
-		if out == Taken {
+		if out.Admitted() {
 			running.Add(-1)
 			if !b.Give(tk) {
 				wrong.Add(1)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"github.com/spillway-go/spillway/internal/goroutine"
 )
 
 // Ticket is a taken place of a scoped call, two words that fit in registers. It must be given back with Give. The zero
@@ -18,6 +20,9 @@ func (t Ticket) Held() bool { return t.slot != nil }
 
 // Scoped reports whether the ticket is given back with Give. One that is not must go to Hold.
 func (t Ticket) Scoped() bool { return t.state&scoped != 0 }
+
+// Goroutine is the number of the goroutine that took the place; the ticket must not have been given back.
+func (t Ticket) Goroutine() uint64 { return t.slot.goroutine.Load() }
 
 // Hash is a number that is evenly spread over the calls of a bulkhead, whatever their rhythm.
 func (t Ticket) Hash() uint32 { return hash(t.state) }
@@ -60,6 +65,24 @@ func (b *Bulkhead) giveSlow(s *slot, id uint64) bool {
 		return false
 	}
 	return true
+}
+
+// Decline gives the place of a fresh ticket back, one that did not go to Hold, whose call is not to begin after all: it counts as no
+// admission, and its time as no service.
+func (b *Bulkhead) Decline(t Ticket) {
+	s, id := t.slot, t.state&identity
+	if s == nil {
+		return
+	}
+	switch weight := s.weight(id); {
+	case id&scoped == 0: // nobody else sees it before Hold
+		s.state.Store(id)
+		b.release(weight)
+	case s.state.CompareAndSwap(id|kindBusy, id):
+		b.release(weight)
+	case s.state.CompareAndSwap(id|kindDetached, id):
+		b.leaveDetached(weight)
+	}
 }
 
 // leave returns weight live places whose slot is free already.
@@ -122,9 +145,9 @@ type Permit struct {
 	state uint64 // the kind bits are the holder's: see SetTag
 }
 
-// Hold turns a fresh ticket into a permit. One that is not scoped becomes visible only here: whoever finds it lost
-// must see that the token has left the slot.
-func (b *Bulkhead) Hold(t Ticket) Permit {
+// Hold turns a fresh ticket into a permit that was taken at a site; wears is what Permit.Wears will say. One that is not scoped becomes
+// visible only here: whoever finds it lost must see that the token has left the slot.
+func (b *Bulkhead) Hold(t Ticket, at Site, wears bool) Permit {
 	s, id := t.slot, t.state&identity
 	if s == nil {
 		return Permit{}
@@ -134,13 +157,11 @@ func (b *Bulkhead) Hold(t Ticket) Permit {
 		tok = b.newToken(s)
 		s.token = tok
 	}
+	s.note(id, at, wears)
 	if id&scoped != 0 {
 		return Permit{tok, id}
 	}
 	s.token = nil
-	if b.traced.Load() {
-		s.note(id)
-	}
 	s.state.Store(id | kindBusy)
 	runtime.KeepAlive(tok) // lost before that, it would be found in a place that nobody may touch
 	return Permit{tok, id}
@@ -179,6 +200,11 @@ func (p Permit) exit() bool {
 		b.leave(id, weight)
 	}
 	return true
+}
+
+// Wears reports whether Hold was told so, until the place is given back.
+func (p Permit) Wears() bool {
+	return p.token != nil && p.token.slot.extra.Load().sited.Load() == p.state&identity|worn
 }
 
 // Pin keeps the place from being evicted however old it grows: for a stream, whose age says nothing. After Exit or an
@@ -234,22 +260,31 @@ func (p Permit) Age() time.Duration {
 
 // Enter takes a place, waiting for it as configured. The error is ErrFull, ErrClosed, or the context's when it
 // ended before or while the call waited.
+//
+//go:noinline
 func (b *Bulkhead) Enter(ctx context.Context) (Permit, error) {
+	at := goroutine.Here()
 	if ctx.Err() == nil {
 		switch t, out := b.TakeLoose(); out {
 		case Taken:
-			return b.Hold(t), nil
+			return b.Hold(t, at, false), nil
 		case Full:
 			return Permit{}, ErrFull
 		default: // Unsure
 		}
 	}
-	return b.EnterN(ctx, 1, 1)
+	return b.enter(ctx, 1, 1, at)
 }
 
 // EnterN takes weight places at once, all or none, at a priority level of 0..Levels-1 (0 is served first).
 // The error may also be ErrTooHeavy or ErrWeight.
+//
+//go:noinline
 func (b *Bulkhead) EnterN(ctx context.Context, weight, level int) (Permit, error) {
+	return b.enter(ctx, weight, level, goroutine.Here())
+}
+
+func (b *Bulkhead) enter(ctx context.Context, weight, level int, at Site) (Permit, error) {
 	if err := ctx.Err(); err != nil {
 		return Permit{}, err
 	}
@@ -258,8 +293,8 @@ func (b *Bulkhead) EnterN(ctx context.Context, weight, level int) (Permit, error
 	}
 	t, out := b.TakeSlow(ctx, &Demand{Weight: weight, Level: max(0, min(level, Levels-1))})
 	switch out {
-	case Taken:
-		return b.Hold(t), nil
+	case Taken, TakenLate:
+		return b.Hold(t, at, false), nil
 	case TooHeavy:
 		return Permit{}, ErrTooHeavy
 	case Closed:

@@ -59,11 +59,11 @@ func TestB2AnEntryLeavesOnce(t *testing.T) {
 				check(t, b, 0, 0, 0)
 				b = mustNew(t, Config{Limit: 3}) // the same for a scoped permit
 				tk, out := b.TakeSlow(context.Background(), &Demand{Weight: weight, Scoped: true})
-				if out != Taken {
+				if !out.Admitted() {
 					t.Fatal(out)
 				}
 				if tt.name[:4] != "late" { // these enter on the same goroutine again
-					tt.do(t, b, b.Hold(tk))
+					tt.do(t, b, b.Hold(tk, Site{}, false))
 					check(t, b, 0, 0, 0)
 				}
 			})
@@ -131,7 +131,7 @@ func TestZeroPermitAndTicket(t *testing.T) {
 	if p.Exit() || p.Owner() != nil || p.Age() != 0 || p.Ticket() != (Ticket{}) {
 		t.Error("a zero Permit does something")
 	}
-	if b.Give(Ticket{}) || (Ticket{}).Held() || b.Hold(Ticket{}) != (Permit{}) {
+	if b.Give(Ticket{}) || (Ticket{}).Held() || b.Hold(Ticket{}, Site{}, false) != (Permit{}) {
 		t.Error("a zero Ticket does something")
 	}
 	check(t, b, 0, 0, 0)
@@ -151,10 +151,10 @@ func TestPermitKeepsATagAndAnOwner(t *testing.T) {
 		{Demand{Weight: 2}, "the bulkhead's"}, // in a slot that knew another one
 	} {
 		tk, out := b.TakeSlow(context.Background(), &tt.demand)
-		if out != Taken {
+		if !out.Admitted() {
 			t.Fatal(out)
 		}
-		p := b.Hold(tk)
+		p := b.Hold(tk, Site{}, false)
 		for tag := range uint8(4) {
 			if p.SetTag(tag); p.Tag() != tag || p.Owner() != tt.want {
 				t.Errorf("%+v: tag %d, owner %v; want %d, %v", tt.demand, p.Tag(), p.Owner(), tag, tt.want)

@@ -29,11 +29,11 @@ func TestQuietEndsInTime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := mustNew(t, Config{Limit: 1, Stale: time.Second})
 			tk, out := b.TakeLoose()
-			if out != Taken {
+			if !out.Admitted() {
 				t.Fatal(out)
 			}
 			refused(t, b, "admitted, its slot not published")
-			p := b.Hold(tk)
+			p := b.Hold(tk, Site{}, false)
 			pass(time.Second)
 			enter(t, b)
 			check(t, b, 1, 1, 0)

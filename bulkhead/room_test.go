@@ -143,7 +143,7 @@ func TestB5HandOver(t *testing.T) {
 						for i := 0; handed.Load() < tt.target; i++ {
 							weight := 1 + (w+i)%tt.heaviest
 							if w%2 == 0 && weight == 1 {
-								if tk, out := scopedTicket(b); out == Taken {
+								if tk, out := scopedTicket(b); out.Admitted() {
 									run(1)
 									b.Give(tk)
 									continue
@@ -175,7 +175,7 @@ func TestB5HandOver(t *testing.T) {
 func fastPathIsOpen(t *testing.T, b *Bulkhead) {
 	t.Helper()
 	tk, out := b.Take()
-	if out != Taken {
+	if !out.Admitted() {
 		t.Errorf("the fast path is shut, with a place free and nobody waiting: %v", out)
 	}
 	b.Give(tk)

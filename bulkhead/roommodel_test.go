@@ -85,7 +85,7 @@ func (m *roomModel) answer(c *roomCall, out Outcome, t int64) {
 	if m.turn[c.level] == c {
 		m.turn[c.level] = nil
 	}
-	if out == Taken {
+	if out.Admitted() {
 		m.live += c.weight
 	}
 }
@@ -130,7 +130,7 @@ func (m *roomModel) serve(t int64) {
 			}
 			return
 		}
-		m.answer(c, Taken, t)
+		m.answer(c, TakenLate, t)
 	}
 }
 
@@ -258,7 +258,7 @@ func (m *roomModel) exitAndCancel(exit, cancel int, t int64) (all []*roomModel) 
 		m.exit(e, t)
 		if c.waiting {
 			m.cancel(c, t)
-		} else if c.outcome == Taken { // it gives the place back unused
+		} else if c.outcome.Admitted() { // it gives the place back unused
 			c.outcome = Ended
 			m.live -= c.weight
 			m.serve(t)
@@ -301,8 +301,8 @@ type realCall struct {
 func (c *realCall) run(ctx context.Context, b *Bulkhead, d Demand) {
 	var t Ticket
 	t, c.outcome = b.TakeSlow(ctx, &d)
-	if c.outcome == Taken {
-		c.permit = b.Hold(t)
+	if c.outcome.Admitted() {
+		c.permit = b.Hold(t, Site{}, false)
 	}
 	c.took = time.Since(c.began)
 	c.done.Store(true)
@@ -337,7 +337,7 @@ func runRoom(program []op) string {
 		}
 		return list[int(n)%len(list)]
 	}
-	running := func(_ int, c *realCall) bool { return c.done.Load() && c.outcome == Taken && !c.left }
+	running := func(_ int, c *realCall) bool { return c.done.Load() && c.outcome.Admitted() && !c.left }
 	waiting := func(_ int, c *realCall) bool { return !c.done.Load() }
 	start, passed := now(), time.Duration(0)
 	for i, p := range program {

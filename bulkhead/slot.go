@@ -28,9 +28,12 @@ type extra struct {
 	weight atomic.Int64
 	owner  atomic.Pointer[any]
 	pinned atomic.Uint64 // identity of the entry that is never evicted
-	site   [siteDepth]atomic.Uintptr
-	sited  atomic.Uint64 // identity of the entry that site belongs to
+	site   [3]atomic.Uintptr
+	sited  atomic.Uint64 // identity of the entry that site belongs to, and the mark worn
 }
+
+// worn stands in sited where the goroutine that took the place put its badge on for it.
+const worn = uint64(1) << 63
 
 func (s *slot) needExtra() *extra {
 	if x := s.extra.Load(); x != nil {

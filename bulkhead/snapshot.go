@@ -73,6 +73,49 @@ func (b *Bulkhead) Late(slow func(owner any) time.Duration) (late, all int) {
 	return late, all
 }
 
+// Place is where a call in flight stands. Places can be compared.
+type Place struct{ slot *slot }
+
+// Holds reports whether the call of that identity still has the place, or has lost it to a newcomer and still runs.
+func (p Place) Holds(id uint64) bool {
+	st := p.slot.state.Load()
+	k := st & kindMask
+	return st&identity == id && (k == kindBusy || k == kindDetached)
+}
+
+// LateEntry is a call in flight that is older than its owner's slow.
+type LateEntry struct {
+	Owner     any
+	Slow, Age time.Duration
+	Goroutine uint64 // that took the place
+	Site      Site   // where its permit was taken; zero for a call that has none
+	Scoped    bool   // it ends on that goroutine, before the function that took the place returns
+	Place     Place
+	Identity  uint64 // tells the call from the others of its place
+}
+
+// EachLate calls f for every call in flight, detached ones included but not pinned ones, that is at least as old at a reading of package clock as slow says for its
+// owner. It stops no call, takes no lock, and is quick if nothing is in flight.
+func (b *Bulkhead) EachLate(now int64, slow func(owner any) time.Duration, f func(LateEntry)) {
+	if b.word.Load()&liveMask == 0 && b.detached.Load() == 0 {
+		return
+	}
+	b.entries(func(s *slot, st uint64) bool {
+		if s.isPinned(st) {
+			return true
+		}
+		e := LateEntry{Owner: b.ownerOf(s, st), Age: age(st, now), Scoped: st&scoped != 0, Place: Place{s}, Identity: st & identity}
+		if e.Slow = slow(e.Owner); e.Age < e.Slow {
+			return true
+		}
+		e.Goroutine, e.Site = s.goroutine.Load(), s.siteOf(st)
+		if e.Place.Holds(e.Identity) {
+			f(e)
+		}
+		return true
+	})
+}
+
 // ownerOf the entry whose state was read before.
 func (b *Bulkhead) ownerOf(s *slot, st uint64) any {
 	if x := s.extra.Load(); st&special != 0 && x != nil {

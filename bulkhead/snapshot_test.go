@@ -127,7 +127,7 @@ func TestSnapshotsAmongCalls(t *testing.T) {
 			for range rounds {
 				switch rand.IntN(3) {
 				case 0:
-					if tk, out := scopedTicket(b); out == Taken {
+					if tk, out := scopedTicket(b); out.Admitted() {
 						runtime.Gosched()
 						b.Give(tk)
 					}
@@ -188,12 +188,12 @@ func TestEntriesShowOnlyWhoIsIn(t *testing.T) {
 				}
 				steps[w].Add(1)
 				if (w+i)%2 == 0 {
-					if tk, out := scopedTicket(b); out == Taken {
+					if tk, out := scopedTicket(b); out.Admitted() {
 						runtime.Gosched()
 						b.Give(tk)
 					}
-				} else if tk, out := b.TakeSlow(context.Background(), &Demand{Weight: 1 + w%2, Owner: &owners[w]}); out == Taken {
-					p := b.Hold(tk)
+				} else if tk, out := b.TakeSlow(context.Background(), &Demand{Weight: 1 + w%2, Owner: &owners[w]}); out.Admitted() {
+					p := b.Hold(tk, Site{}, false)
 					runtime.Gosched()
 					p.Exit()
 				}

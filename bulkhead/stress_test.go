@@ -69,7 +69,7 @@ func (s *worker) do(f func()) {
 		tk, out = s.b.TakeSlow(context.Background(), &Demand{Weight: 1, Scoped: true})
 	}
 	switch out {
-	case Taken:
+	case Taken, TakenLate:
 		s.entered(1)
 		defer func() {
 			s.running.Add(-1)

@@ -264,7 +264,7 @@ func TestB7AHeavyWaiterThatGivesUp(t *testing.T) {
 func TestB7HeavyScopedCalls(t *testing.T) {
 	b := mustNew(t, Config{Limit: 5})
 	tk, out := b.TakeSlow(context.Background(), &Demand{Weight: 4, Scoped: true})
-	if out != Taken {
+	if !out.Admitted() {
 		t.Fatal(out)
 	}
 	check(t, b, 4, 0, 0)
