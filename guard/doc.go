@@ -17,7 +17,8 @@
 //
 //	guard.Default().Registry().Declare("shop.Store.Get", registry.Spec{Limit: 20, Timeout: 800 * time.Millisecond})
 //
-// The first use of a [Runtime] starts two goroutines, which report lost and evicted calls and refusals; Close ends them. The
+// The first use of a [Runtime] starts its background work, which samples the machine and reports lost, evicted and late calls and
+// refusals; Close ends it. The
 // default runtime lives as long as the process. Inside a synctest bubble use a runtime of the bubble's own (package
 // guardtest makes one).
 //

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spillway-go/spillway/registry"
+	"github.com/spillway-go/spillway/watchdog"
 )
 
 // EventKind says what happened.
@@ -22,10 +23,18 @@ const (
 	EventDropped             // reports on the key were dropped, since more came than could be told; in a log without a key: events
 	EventBound               // a key's bound took a step up or back
 	EventBoundHeld           // a key's bound did not take a step, once a second at most for one key and cause
+	EventSlow                // calls became older than their key's slow: see Report
+	EventStillSlow           // they passed twice that age, four times, eight times, ...
+	EventMoreSlow            // as many more such calls, for which a page has no lines
+	EventSlowEnded           // late calls are over
+	EventWatchdog            // the watchdog's own trouble
 	eventKinds
 )
 
-var eventNames = [eventKinds]string{"", "refused", "calm", "lost", "evicted", "spec", "keys_full", "dropped", "bound", "bound_held"}
+var eventNames = [eventKinds]string{
+	"", "refused", "calm", "lost", "evicted", "spec", "keys_full", "dropped", "bound", "bound_held",
+	"slow", "still_slow", "more_slow", "slow_ended", "watchdog",
+}
 
 // String returns the stable spelling, such as "refused".
 func (k EventKind) String() string {
@@ -45,7 +54,7 @@ type Event struct {
 	Count uint64
 	// Total is the number of refusals since the episode began (EventRefused).
 	Total uint64
-	// Duration of the episode (EventCalm), or age of the entry (EventLost, EventEvicted).
+	// Duration of the episode (EventCalm), or age of the entry (EventLost, EventEvicted, and those of slow calls).
 	Duration time.Duration
 	// Bound and InFlight of the key at this moment. InFlight is not told with EventBound and EventBoundHeld.
 	Bound, InFlight int
@@ -59,10 +68,27 @@ type Event struct {
 	Site string
 	// Spec in force (EventSpec).
 	Spec registry.Spec
+	// Report of the watchdog (EventSlow, EventStillSlow, EventMoreSlow, EventSlowEnded, EventWatchdog): the calls and their stack. It is shared;
+	// do not change it.
+	Report *watchdog.Report
+
+	audience audience
 }
+
+// audience is who gets an event.
+type audience uint8
+
+const (
+	everybody audience = iota
+	logOnly
+	subscribersOnly
+)
 
 // String is one line for people.
 func (e Event) String() string {
+	if e.Report != nil {
+		return e.Report.String()
+	}
 	switch e.Kind {
 	case EventRefused:
 		return fmt.Sprintf("%s: %d calls refused, %d since it began (%d of %d in flight)", e.Key, e.Count, e.Total, e.InFlight, e.Bound)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spillway-go/spillway/guard"
 	"github.com/spillway-go/spillway/registry"
+	"github.com/spillway-go/spillway/watchdog"
 )
 
 // drain returns the events that a subscription has at this moment of a bubble.
@@ -173,13 +174,10 @@ func TestLostPassIsToldWithGoroutineAndSite(t *testing.T) {
 					if e.Kind != guard.EventLost || e.Key != "k" || e.Goroutine != id || e.Count != 1 {
 						t.Errorf("loss %d of goroutine %d: %+v", round, id, e)
 					}
-					if round == 0 {
-						site = "" // the first only makes the guard attentive
-					}
 					if e.Site != site {
 						t.Errorf("loss %d: taken at %q, want %q", round, e.Site, site)
 					}
-					if site != "" && !strings.Contains(e.String(), "taken at "+site) {
+					if !strings.Contains(e.String(), "taken at "+site) {
 						t.Errorf("loss %d: %s", round, e)
 					}
 				}
@@ -432,6 +430,11 @@ func TestEventsReadAsSentences(t *testing.T) {
 		{guard.Event{Kind: guard.EventKeysFull, Key: "(overflow)", Count: 9}, "too many undeclared keys are busy at once: 9 calls shared the overflow guard"},
 		{guard.Event{Kind: guard.EventDropped, Key: "k", Count: 9}, "k: 9 reports of lost or stuck calls were dropped"},
 		{guard.Event{Kind: guard.EventDropped, Count: 9}, "9 events were not logged: the logger is slower than they come"},
+		{reported(guard.EventSlow, watchdog.Report{Kind: watchdog.Slow, Key: "k", Count: 1, Age: time.Second, Youngest: time.Second}), `a call of "k" runs for 1s`},
+		{reported(guard.EventStillSlow, watchdog.Report{Kind: watchdog.Still, Key: "k", Count: 2, Age: 2 * time.Second, Youngest: time.Second}), `2 calls of "k" still run, for 1s to 2s`},
+		{reported(guard.EventMoreSlow, watchdog.Report{Kind: watchdog.More, Count: 2, Groups: 1}), "2 more late calls, in 1 groups"},
+		{reported(guard.EventSlowEnded, watchdog.Report{Kind: watchdog.Ended, Key: "k", Count: 1, Age: time.Second}), `a call of "k" ended after 1s`},
+		{reported(guard.EventWatchdog, watchdog.Report{Kind: watchdog.Trouble, Problem: "it is tired"}), "the watchdog: it is tired"},
 		{guard.Event{Kind: 99}, "unknown"},
 	} {
 		seen[c.event.Kind] = true
@@ -444,4 +447,8 @@ func TestEventsReadAsSentences(t *testing.T) {
 			t.Errorf("no sentence for %q", k)
 		}
 	}
+}
+
+func reported(kind guard.EventKind, r watchdog.Report) guard.Event {
+	return guard.Event{Kind: kind, Report: &r}
 }

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -53,12 +52,7 @@ func (x *growth) resize(limit int) {
 
 // Late implements autoscale.Target.
 func (x *growth) Late() (late, inFlight int) {
-	return x.bulkhead.Late(func(owner any) time.Duration {
-		if g, ok := owner.(*Guard); ok {
-			return g.plan.Load().spec.Slow
-		}
-		return math.MaxInt64
-	})
+	return x.bulkhead.Late(slowOf)
 }
 
 // Healthy implements autoscale.Target.

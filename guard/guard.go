@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spillway-go/spillway/bulkhead"
+	"github.com/spillway-go/spillway/internal/goroutine"
 	"github.com/spillway-go/spillway/registry"
 )
 
@@ -15,6 +16,7 @@ type Guard struct {
 	own bulkhead.Bulkhead
 	// direct: there is nothing to ask but own. Otherwise the plan says what.
 	direct     atomic.Bool
+	marks      bool // the goroutines of its calls wear badges
 	sampleMask atomic.Uint32
 	plan       atomic.Pointer[plan]
 
@@ -75,13 +77,18 @@ func (g *Guard) Do(fn func() error) error {
 			return err
 		}
 	}
+	var badge *goroutine.Badge
+	if g.marks && t.Held() {
+		badge = goroutine.Wear(t.Goroutine())
+	}
 	out := unrecorded
 	defer func() {
+		badge.Off()
 		if g.own.Give(t) && (out != succeeded || t.Hash()&g.sampleMask.Load() == 0) {
 			g.finish(t, out)
 		}
 	}()
-	err := fn()
+	err := goroutine.Run(fn)
 	out = outcomeOf(err)
 	return err
 }
@@ -104,13 +111,18 @@ func (g *Guard) DoContext(ctx context.Context, fn func(context.Context) error) e
 			return err
 		}
 	}
+	var badge *goroutine.Badge
+	if g.marks && t.Held() {
+		badge = goroutine.Wear(t.Goroutine())
+	}
 	out := unrecorded
 	defer func() {
+		badge.Off()
 		if g.own.Give(t) && (out != succeeded || t.Hash()&g.sampleMask.Load() == 0) {
 			g.finish(t, out)
 		}
 	}()
-	err := fn(ctx)
+	err := goroutine.RunContext(ctx, fn)
 	out = outcomeOf(err)
 	return err
 }
@@ -135,8 +147,15 @@ func (g *Guard) doPlanned(ctx context.Context, timed bool, fn func(context.Conte
 	if err != nil {
 		return err
 	}
+	var badge *goroutine.Badge
+	if g.marks && t.Held() {
+		badge = goroutine.Wear(t.Goroutine())
+	}
 	out := unrecorded
-	defer func() { g.leave(p.bulkhead, t, out) }()
+	defer func() {
+		badge.Off()
+		g.leave(p.bulkhead, t, out)
+	}()
 	if !end.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, end)
@@ -148,7 +167,7 @@ func (g *Guard) doPlanned(ctx context.Context, timed bool, fn func(context.Conte
 			return err
 		}
 	}
-	err = fn(ctx)
+	err = goroutine.RunContext(ctx, fn)
 	out = outcomeOf(err)
 	return err
 }
@@ -184,10 +203,7 @@ func (g *Guard) enterBulkhead(ctx context.Context, p *plan, end time.Time, d *bu
 	w := *d
 	w.Level = p.level(ctx)
 	t, answer := b.TakeSlow(ctx, &w)
-	if answer == bulkhead.Taken {
-		if time.Until(end) > p.spec.Timeout-time.Millisecond {
-			end = time.Time{} // it did not wait, and a floor as high as the timeout means those that do
-		}
+	if answer == bulkhead.TakenLate {
 		if reason := g.afterWait(ctx, p, end, t); reason != ReasonNone {
 			return bulkhead.Ticket{}, g.refuse(p, reason)
 		}
@@ -200,13 +216,8 @@ func (g *Guard) enterBulkhead(ctx context.Context, p *plan, end time.Time, d *bu
 func (g *Guard) afterWait(ctx context.Context, p *plan, end time.Time, t bulkhead.Ticket) (reason Reason) {
 	looked := false
 	defer func() {
-		if looked && reason == ReasonNone {
-			return
-		}
-		if t.Scoped() {
-			p.bulkhead.Give(t)
-		} else {
-			p.bulkhead.Hold(t).Exit()
+		if !looked || reason != ReasonNone {
+			p.bulkhead.Decline(t)
 		}
 	}()
 	reason = p.remaining(ctx, end)
@@ -217,7 +228,7 @@ func (g *Guard) afterWait(ctx context.Context, p *plan, end time.Time, t bulkhea
 // answer turns the bulkhead's outcome into the guard's.
 func (g *Guard) answer(ctx context.Context, p *plan, t bulkhead.Ticket, out bulkhead.Outcome) (bulkhead.Ticket, error) {
 	switch out {
-	case bulkhead.Taken:
+	case bulkhead.Taken, bulkhead.TakenLate:
 		return t, nil
 	case bulkhead.Nested:
 		g.nested.Add(1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spillway-go/spillway/bulkhead"
 	"github.com/spillway-go/spillway/registry"
+	"github.com/spillway-go/spillway/watchdog"
 )
 
 // sweepEvery is how often lost and evicted calls are looked for, countEvery how often refusals are summed up.
@@ -35,7 +36,11 @@ func (rt *Runtime) start() {
 		if rt.sampler != nil {
 			rt.sampler.Start()
 		}
+		if rt.watchdog != nil {
+			rt.watchdog.Start()
+		}
 		sub := rt.hub.subscribe(1024)
+		sub.log.Store(true)
 		rt.done.Add(2)
 		go rt.keepHouse()
 		go rt.writeLog(sub)
@@ -92,6 +97,9 @@ func (rt *Runtime) keepHouse() {
 		case <-rt.stop:
 			rt.sweep()
 			rt.count(counted, time.Now(), refusing)
+			if rt.watchdog != nil {
+				rt.watchdog.Close() // which tells what is left
+			}
 			return
 		case <-scale:
 			rt.scaler.Tick()
@@ -133,6 +141,15 @@ func (rt *Runtime) tell(name registry.Key, b *bulkhead.Bulkhead) {
 			e.Kind = EventEvicted
 		}
 		e.Count, e.Duration, e.Goroutine, e.Site = uint64(r.Weight), r.Age, r.Goroutine, site(r.Site)
+		if rt.watchdog != nil {
+			gone := watchdog.Gone{Key: e.Key, Goroutine: e.Goroutine, Age: e.Duration, Site: e.Site, InFlight: e.InFlight, Bound: e.Bound}
+			if r.Kind == bulkhead.Evicted {
+				rt.watchdog.Evicted(gone)
+			} else {
+				rt.watchdog.Lost(gone)
+			}
+			e.audience = subscribersOnly // the log gets the watchdog's report
+		}
 		rt.hub.publish(e)
 	}
 	if dropped > 0 {

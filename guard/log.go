@@ -9,6 +9,8 @@ import (
 	"runtime"
 
 	"github.com/rs/zerolog"
+
+	"github.com/spillway-go/spillway/watchdog"
 )
 
 // logger writes one event for people.
@@ -28,10 +30,15 @@ func routine(e Event) bool {
 	return e.Kind == EventSpec || e.Kind == EventCalm || e.Kind == EventBound || e.Kind == EventBoundHeld
 }
 
-// zerologLogger writes the fields event, and those of the kind that are set: key, count, total, duration_ms, in_flight, bound,
+// zerologLogger writes reports of the watchdog as package watchdog does, and of other events the fields event, and those of the kind that are set: key, count, total, duration_ms, in_flight, bound,
 // goroutine, site, spec.
 func zerologLogger(l zerolog.Logger) logger {
+	report := watchdog.Zerolog(l)
 	return func(e Event) {
+		if e.Report != nil {
+			report(*e.Report)
+			return
+		}
 		z := l.Warn()
 		if routine(e) {
 			z = l.Info()
@@ -46,7 +53,12 @@ func zerologLogger(l zerolog.Logger) logger {
 
 // slogLogger writes the same fields as attributes.
 func slogLogger(l *slog.Logger) logger {
+	report := watchdog.Slog(l)
 	return func(e Event) {
+		if e.Report != nil {
+			report(*e.Report)
+			return
+		}
 		level := slog.LevelWarn
 		if routine(e) {
 			level = slog.LevelInfo

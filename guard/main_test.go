@@ -26,7 +26,7 @@ func (c closingDefault) Run() int {
 // newRuntime returns a silent runtime that ends with the test.
 func newRuntime(t *testing.T, opts ...guard.Option) *guard.Runtime {
 	t.Helper()
-	rt, err := guard.NewRuntime(nil, append([]guard.Option{guard.WithLogger(zerolog.Nop()), guard.WithPressure(nil)}, opts...)...)
+	rt, err := guard.NewRuntime(nil, append([]guard.Option{guard.WithLogger(zerolog.Nop()), guard.WithPressure(nil), guard.WithoutWatchdog()}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/spillway-go/spillway/bulkhead"
+	"github.com/spillway-go/spillway/internal/goroutine"
 	"github.com/spillway-go/spillway/registry"
 )
 
@@ -37,46 +38,71 @@ type timedContext struct {
 
 // Enter admits a call, or returns a *Rejection. Unlike Do it always takes a place of its own, since its pass may outlive the
 // calling function.
-func (g *Guard) Enter(ctx context.Context) (Pass, error) {
+//
+//go:noinline
+func (g *Guard) Enter(ctx context.Context) (Pass, error) { return g.enterLoose(ctx, goroutine.Here()) }
+
+func (g *Guard) enterLoose(ctx context.Context, at bulkhead.Site) (Pass, error) {
 	if g.direct.Load() && ctx != nil && ctx.Err() == nil {
 		switch t, answer := g.own.TakeLoose(); answer {
 		case bulkhead.Taken:
-			return Pass{g.own.Hold(t), ctx}, nil
+			return Pass{g.hold(&g.own, t, at), ctx}, nil
 		case bulkhead.Full:
 			return Pass{}, g.refuse(g.plan.Load(), ReasonFull)
 		default:
 		}
 	}
 	p := g.plan.Load()
-	return g.enterPass(ctx, p, &p.loose)
+	return g.enterPass(ctx, p, &p.loose, at)
 }
 
 // EnterN is Enter for a call that counts for n places, all or none. A weight above Expand x N is refused for ever, with
 // ReasonTooHeavy; one below 1 counts as 1.
+//
+//go:noinline
 func (g *Guard) EnterN(ctx context.Context, n int) (Pass, error) {
-	p := g.plan.Load()
+	at, p := goroutine.Here(), g.plan.Load()
 	d := p.loose
 	d.Weight = max(1, n)
-	return g.enterPass(ctx, p, &d)
+	return g.enterPass(ctx, p, &d, at)
 }
 
 // EnterScoped is Enter for a pass whose Exit is deferred in the calling function, on the same goroutine. It costs less, since such
 // a pass cannot be lost, and a call of the same key from inside passes through as with Do.
+//
+//go:noinline
 func (g *Guard) EnterScoped(ctx context.Context) (Pass, error) {
+	at := goroutine.Here()
 	if g.direct.Load() && ctx != nil && ctx.Err() == nil {
 		switch t, answer := g.own.Take(); answer {
 		case bulkhead.Taken:
-			return Pass{g.own.Hold(t), ctx}, nil
+			return Pass{g.hold(&g.own, t, at), ctx}, nil
 		case bulkhead.Full:
 			return Pass{}, g.refuse(g.plan.Load(), ReasonFull)
 		default:
 		}
 	}
 	p := g.plan.Load()
-	return g.enterPass(ctx, p, &p.scoped)
+	return g.enterPass(ctx, p, &p.scoped, at)
 }
 
-func (g *Guard) enterPass(ctx context.Context, p *plan, d *bulkhead.Demand) (pass Pass, err error) {
+// EnterScopedN is EnterScoped for a call that counts for n places, as EnterN says.
+//
+//go:noinline
+func (g *Guard) EnterScopedN(ctx context.Context, n int) (Pass, error) {
+	at, p := goroutine.Here(), g.plan.Load()
+	d := p.scoped
+	d.Weight = max(1, n)
+	return g.enterPass(ctx, p, &d, at)
+}
+
+// hold makes the permit of an admitted call, whose goroutine wears its badge from here on.
+func (g *Guard) hold(b *bulkhead.Bulkhead, t bulkhead.Ticket, at bulkhead.Site) bulkhead.Permit {
+	wears := g.marks && t.Held() && goroutine.Wear(t.Goroutine()) != nil
+	return b.Hold(t, at, wears)
+}
+
+func (g *Guard) enterPass(ctx context.Context, p *plan, d *bulkhead.Demand, at bulkhead.Site) (pass Pass, err error) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -84,7 +110,7 @@ func (g *Guard) enterPass(ctx context.Context, p *plan, d *bulkhead.Demand) (pas
 	if err != nil {
 		return Pass{}, err
 	}
-	pass = Pass{p.bulkhead.Hold(t), ctx}
+	pass = Pass{g.hold(p.bulkhead, t, at), ctx}
 	if end.IsZero() && p.inject == nil {
 		return pass, nil
 	}
@@ -136,7 +162,11 @@ func (p *Pass) Exit() {
 		p.end()
 		return
 	}
+	wears := p.permit.Wears()
 	if p.permit.Exit() {
+		if wears {
+			goroutine.TakeOff()
+		}
 		t, out := p.permit.Ticket(), outcome(p.permit.Tag())
 		if out != succeeded || t.Hash()&g.sampleMask.Load() == 0 {
 			g.finish(t, out)
@@ -153,4 +183,8 @@ func (p *Pass) end() {
 }
 
 // Enter is For(key).Enter on the default runtime.
-func Enter(ctx context.Context, key registry.Key) (Pass, error) { return For(key).Enter(ctx) }
+//
+//go:noinline
+func Enter(ctx context.Context, key registry.Key) (Pass, error) {
+	return For(key).enterLoose(ctx, goroutine.Here())
+}

@@ -15,7 +15,7 @@ import (
 
 func silent(t *testing.T, opts ...Option) *Runtime {
 	t.Helper()
-	rt, err := NewRuntime(nil, append([]Option{WithLogger(zerolog.Nop()), WithPressure(nil)}, opts...)...)
+	rt, err := NewRuntime(nil, append([]Option{WithLogger(zerolog.Nop()), WithPressure(nil), WithoutWatchdog()}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/spillway-go/spillway/bulkhead"
 	"github.com/spillway-go/spillway/pressure"
 	"github.com/spillway-go/spillway/registry"
+	"github.com/spillway-go/spillway/watchdog"
 )
 
 // Runtime is an isolated set of guards, with its registry, its events and its background work. All its methods are safe for
@@ -27,8 +28,9 @@ type Runtime struct {
 	hub   hub
 
 	pressure Pressure
-	sampler  *pressure.Sampler // our own, or nil
-	scaler   *autoscale.Scaler // nil where no bound grows
+	sampler  *pressure.Sampler  // our own, or nil
+	scaler   *autoscale.Scaler  // nil where no bound grows
+	watchdog *watchdog.Watchdog // or nil
 
 	refusing atomic.Bool // somebody was refused since the housekeeper looked
 	reported atomic.Bool // some bulkhead has reports
@@ -48,6 +50,7 @@ type options struct {
 	expander func(registry.Key) bulkhead.Expander
 	memory   bulkhead.MemoryGauge
 	pressure func() (Pressure, *pressure.Sampler, error)
+	watchdog *watchdog.Config // nil: none
 }
 
 // Option changes what NewRuntime makes.
@@ -144,7 +147,8 @@ func NewRuntime(reg *registry.Registry, opts ...Option) (*Runtime, error) {
 	if reg == nil {
 		reg = registry.New()
 	}
-	rt := &Runtime{reg: reg, opts: options{maxKeys: DefaultMaxKeys, pressure: ownSampler, stderr: os.Stderr}, stop: make(chan struct{})}
+	rt := &Runtime{reg: reg, stop: make(chan struct{})}
+	rt.opts = options{maxKeys: DefaultMaxKeys, pressure: ownSampler, watchdog: new(watchdog.Config), stderr: os.Stderr}
 	for i, o := range opts {
 		if o == nil {
 			return nil, fmt.Errorf("guard: NewRuntime got a nil option, number %d of %d", i+1, len(opts))
@@ -157,6 +161,9 @@ func NewRuntime(reg *registry.Registry, opts ...Option) (*Runtime, error) {
 		rt.opts.loggers = []logger{defaultLogger()}
 	}
 	if err := rt.feel(); err != nil {
+		return nil, err
+	}
+	if err := rt.guardDog(); err != nil {
 		return nil, err
 	}
 	rt.table.init(rt)
@@ -225,7 +232,7 @@ func (rt *Runtime) Subscribe(buffer int) *Subscription {
 
 // Close refuses all later calls with ReasonClosed, answers those that wait with it, delivers the last events and ends the
 // background work, for which it waits until the loggers have written what is left. Calls in flight run on. It may be called more
-// than once, and not from a logger or the Pressure of the runtime.
+// than once, and not from a logger, the watchdog's functions or the Pressure of the runtime.
 func (rt *Runtime) Close() error {
 	rt.closing.Do(func() {
 		rt.unwatch()
@@ -233,6 +240,9 @@ func (rt *Runtime) Close() error {
 		rt.started.Do(func() {}) // what has not started will not
 		close(rt.stop)
 		rt.done.Wait()
+		if rt.watchdog != nil {
+			rt.watchdog.Close()
+		}
 		rt.hub.close()
 		if rt.sampler != nil {
 			rt.sampler.Close()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillway-go/spillway/guard"
 	"github.com/spillway-go/spillway/registry"
+	"github.com/spillway-go/spillway/watchdog"
 )
 
 // stressKey is one key under stress, with the counts that its guard should arrive at.
@@ -304,7 +305,7 @@ func TestStress(t *testing.T) {
 	if testing.Short() {
 		calls = 200_000
 	}
-	rt := newRuntime(t, guard.WithMaxKeys(10))
+	rt := newRuntime(t, guard.WithMaxKeys(10), guard.WithWatchdog(watchdog.Config{}))
 	keys := stressKeys()
 	setup := rand.New(rand.NewPCG(1, 0))
 	for _, k := range keys {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 )
 
 // ErrSubscriptionClosed is the error of Next after the subscription or its runtime was closed and everything was read.
@@ -16,6 +17,7 @@ const MaxBuffer = 1 << 17
 // safe for concurrent use; of several goroutines in Next each event goes to one.
 type Subscription struct {
 	hub *hub
+	log atomic.Bool // the runtime's own
 
 	mu      sync.Mutex // guards the rest; a leaf: nothing is called under it
 	ring    []Event
@@ -138,7 +140,9 @@ func (h *hub) publish(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for s := range h.subs {
-		s.push(e)
+		if s.log.Load() && e.audience != subscribersOnly || !s.log.Load() && e.audience != logOnly {
+			s.push(e)
+		}
 	}
 }
 

@@ -146,7 +146,7 @@ func (t *table) standIn(at **Guard, key registry.Key) *Guard {
 }
 
 func (t *table) make(key registry.Key) *Guard {
-	g := &Guard{key: key, rt: t.rt, refused: newRefusals()}
+	g := &Guard{key: key, rt: t.rt, refused: newRefusals(), marks: t.rt.watchdog != nil}
 	g.self = g
 	t.plan(g)
 	return g

@@ -37,7 +37,7 @@ type Runtime struct {
 func New(tb testing.TB, opts ...guard.Option) *Runtime {
 	tb.Helper()
 	rt := &Runtime{tb: tb, faults: &faults{}, filled: map[*fill]struct{}{}}
-	all := append([]guard.Option{guard.WithLogger(zerolog.Nop()), guard.WithPressure(nil)}, opts...)
+	all := append([]guard.Option{guard.WithLogger(zerolog.Nop()), guard.WithPressure(nil), guard.WithoutWatchdog()}, opts...)
 	inner, err := guard.NewRuntime(nil, append(all, guard.WithInjector(rt.faults))...)
 	if err != nil {
 		tb.Fatalf("guardtest: New: %v", err)
