@@ -20,6 +20,7 @@ import (
 type Order struct {
 	Serve     *Serve     `json:"serve,omitempty"`     // first order: listen, say where
 	Mark      bool       `json:"mark,omitempty"`      // service: say your Status, then count it anew
+	Tell      string     `json:"tell,omitempty"`      // service: play this act of the story
 	Behaviour *Behaviour `json:"behaviour,omitempty"` // dependency: behave like this from now on
 }
 
@@ -33,6 +34,7 @@ type Serve struct {
 type Answer struct {
 	Address string `json:"address,omitempty"`
 	Status  Status `json:"status,omitzero"`
+	Story   *Story `json:"story,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 

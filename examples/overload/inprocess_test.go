@@ -4,10 +4,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/spillway-go/spillway/guard"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -150,5 +153,40 @@ func TestGaugeKeepsItsPeak(t *testing.T) {
 	g.add()
 	if now, peak := g.now.Load(), g.peak.Load(); now != 3 || peak != 3 {
 		t.Errorf("now %d, peak %d, want 3 and 3", now, peak)
+	}
+}
+
+// roomy is a machine on which all is well.
+type roomy struct{ looks atomic.Uint64 }
+
+func (r *roomy) Normal() bool      { return true }
+func (r *roomy) CPUTight() bool    { return false }
+func (r *roomy) MemoryTight() bool { return false }
+func (r *roomy) Why() string       { return "all is well" }
+func (r *roomy) Number() uint64    { return r.looks.Add(1) }
+
+// TestStory plays the acts that follow the play.
+func TestStory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays for three seconds")
+	}
+	d, s, _ := world(t, Unguarded)
+	grow, err := s.tell(actGrow, guard.WithPressure(new(roomy)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if says := strings.Join(grow.Bound, "\n"); !strings.Contains(says, "bound 4 -> 8: ") || !strings.Contains(says, "bound 8 -> 16: ") {
+		t.Errorf("the bound took no two steps:\n%s", says)
+	}
+	d.obey(Order{Behaviour: &Behaviour{Hang: true}})
+	hang, err := s.tell(actHang, guard.WithPressure(new(roomy)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(hang.Bound) == 0 || !strings.HasPrefix(hang.Bound[0], "bound stays at 4: ") || !strings.HasSuffix(hang.Bound[0], " are late") {
+		t.Errorf("while calls hang: %q", hang.Bound)
+	}
+	if stack := strings.Join(shorten(hang.Stack), "\n"); !strings.Contains(hang.Slow, `of "shop.Reports.hang" run`) || !strings.Contains(strings.Join(hang.Stack, "\n"), ".(*service).call ") {
+		t.Errorf("%q, and the stack is\n%s", hang.Slow, stack)
 	}
 }

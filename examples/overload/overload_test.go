@@ -44,6 +44,7 @@ func TestOverload(t *testing.T) {
 	}
 	t.Run("bound", r.bound)
 	t.Run("recovery", r.recovery)
+	t.Run("story", r.story)
 	if t.Failed() {
 		var text bytes.Buffer
 		_ = r.writeText(&text, paint{})
@@ -158,6 +159,22 @@ func (r bothSides) recovery(t *testing.T) {
 	t.Logf("unguarded %v ms, guarded %v ms", r.u.RecoveryMS, r.g.RecoveryMS)
 	if r.g.RecoveryMS < 0 || fromMS(r.g.RecoveryMS) > 2*time.Second {
 		t.Errorf("recovery took %v ms (-1: did not happen), want at most 2 s", r.g.RecoveryMS)
+	}
+}
+
+// story: the bound grew, or the machine forbade it and that was told; the calls that hung were told with their stack, and gave no reason to grow.
+func (r bothSides) story(t *testing.T) {
+	if r.Grow == nil || r.Hang == nil || len(r.Grow.Bound) == 0 || len(r.Hang.Bound) == 0 {
+		t.Fatalf("nothing was told: %+v, %+v", r.Grow, r.Hang)
+	}
+	t.Logf("grow: %q; hang: %q", r.Grow.Bound, r.Hang.Bound)
+	for _, says := range r.Hang.Bound {
+		if !strings.HasPrefix(says, "bound stays at 4: ") {
+			t.Errorf("while the calls hung: %s", says)
+		}
+	}
+	if !strings.Contains(strings.Join(r.Hang.Stack, "\n"), "main.(*service).call ") {
+		t.Errorf("the stack of the call that hung is %q", r.Hang.Stack)
 	}
 }
 

@@ -11,6 +11,8 @@ type Result struct {
 	Side     Side
 	Samples  []Sample
 	Statuses []Status // of the service, by phase
+	Grow     *Story   // of the guarded side
+	Hang     *Story
 }
 
 // play starts a fresh dependency and a fresh service, plays the script on them
@@ -72,7 +74,29 @@ func play(ctx context.Context, exe string, script Script, side Side, scr *screen
 	}
 	result.Samples = rec.all()
 	scr.end(script.length()+deadline, rec)
-	return result, nil
+	if side == Guarded {
+		err = tell(&result, dependency, service)
+	}
+	return result, err
+}
+
+// tell lets the service play the acts of the story.
+func tell(result *Result, dependency, service *child) error {
+	for _, act := range []struct {
+		name  string
+		hang  bool
+		story **Story
+	}{{actGrow, false, &result.Grow}, {actHang, true, &result.Hang}} {
+		if _, err := dependency.ask(Order{Behaviour: &Behaviour{Delay: slowCall, Hang: act.hang}}); err != nil {
+			return err
+		}
+		answer, err := service.ask(Order{Tell: act.name})
+		if err != nil {
+			return err
+		}
+		*act.story = answer.Story
+	}
+	return nil
 }
 
 // direct tells the dependency how to behave when a phase begins, and asks the

@@ -22,6 +22,8 @@ type Report struct {
 	CapacitySays string       `json:"capacity_says"`  // how that is computed
 	Sides        []SideReport `json:"sides"`
 	Checks       []Check      `json:"checks"`
+	Grow         *Story       `json:"grow,omitempty"` // what the guard told while a key's bound grew
+	Hang         *Story       `json:"hang,omitempty"` // and while its calls hung
 }
 
 // SideReport is one play of the script.
@@ -106,6 +108,9 @@ func (r *Report) add(script Script, result Result) {
 		side.RecoveryMS = -1
 	}
 	r.Sides = append(r.Sides, side)
+	if result.Grow != nil {
+		r.Grow, r.Hang = result.Grow, result.Hang
+	}
 }
 
 func endpointReport(t *Tally, length time.Duration) EndpointReport {

@@ -69,6 +69,13 @@ func (s *service) obey(order Order) Answer {
 		}
 		return listen(h)
 	}
+	if order.Tell != "" {
+		story, err := s.tell(order.Tell)
+		if err != nil {
+			return Answer{Error: err.Error()}
+		}
+		return Answer{Story: &story}
+	}
 	return Answer{Status: s.mark()}
 }
 

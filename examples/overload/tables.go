@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,9 @@ func (r *Report) writeText(w io.Writer, p paint) error {
 	}
 	if len(r.Checks) > 0 {
 		r.promises(&b, p)
+	}
+	if r.Grow != nil && r.Hang != nil {
+		r.story(&b, p)
 	}
 	if noise := r.noise(); noise > 5*time.Millisecond {
 		says := fmt.Sprintf("A busy machine: the client was up to %s late", seconds(noise))
@@ -159,4 +163,41 @@ func (r *Report) meaning(i int) string {
 		back = fmt.Sprintf("is back %s after the dependency: its", after(g.RecoveryMS))
 	}
 	return "/slow " + back + " last hung calls have timed out."
+}
+
+// story prints what the guard did by itself.
+func (r *Report) story(b *strings.Builder, p paint) {
+	fmt.Fprintf(b, "\n%s%s\n", p.bold(left("What it does by itself", labelWidth)), p.dim(fmt.Sprintf("a key with %d places, calls of 10 ms", storyPlaces)))
+	tell := func(title string, lines []string, most int) {
+		for i, line := range lines {
+			if i == most {
+				line = fmt.Sprintf("... %d more", len(lines)-most)
+			}
+			fmt.Fprintf(b, "  %s%s\n", left(title, 10), line)
+			if title = ""; i == most {
+				break
+			}
+		}
+	}
+	tell("burst", r.Grow.Bound, 3)
+	tell("hang", r.Hang.Bound, 1)
+	if r.Hang.Slow == "" {
+		return
+	}
+	tell("", []string{r.Hang.Slow + ":"}, 1)
+	for _, frame := range shorten(r.Hang.Stack) {
+		fmt.Fprintf(b, "  %s%s\n", left("", 12), p.dim(frame))
+	}
+}
+
+// shorten keeps of a stack the innermost function and those of this program, without the folders of their files.
+func shorten(stack []string) (list []string) {
+	for i, frame := range stack {
+		function, place, _ := strings.Cut(frame, " ")
+		if i > 0 && !strings.HasPrefix(function, "main.") {
+			continue
+		}
+		list = append(list, function+" "+path.Base(place))
+	}
+	return list
 }
