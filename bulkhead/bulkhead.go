@@ -21,7 +21,9 @@ type Bulkhead struct {
 	gate atomic.Int64
 	// waiting is the length of the waiting room.
 	waiting atomic.Int64
-	_       [40]byte
+	// detached is written rarely, and read beside word by those who look for calls in many bulkheads.
+	detached atomic.Int64
+	_        [32]byte
 
 	table atomic.Pointer[table]
 	// quiet: when full, refuse without looking at the clock or taking the lock. A timer takes it back.
@@ -34,7 +36,6 @@ type Bulkhead struct {
 	limit    atomic.Int64 // N as configured
 	bound    atomic.Int64 // in force, before what detached calls take away
 	ceiling  atomic.Int64 // Expand x N
-	detached atomic.Int64
 	askAfter atomic.Int64 // the Expander's pause ends
 	service  atomic.Int64 // moving mean of the service time, ns; 0: not known
 	owner    any

@@ -204,7 +204,7 @@ func (p Permit) exit() bool {
 
 // Wears reports whether Hold was told so, until the place is given back.
 func (p Permit) Wears() bool {
-	return p.token != nil && p.token.slot.extra.Load().sited.Load() == p.state&identity|worn
+	return p.token != nil && p.token.slot.extra.Load().sited.Load()&^pinned == p.state&identity|worn
 }
 
 // Pin keeps the place from being evicted however old it grows: for a stream, whose age says nothing. After Exit or an
@@ -214,9 +214,9 @@ func (p Permit) Pin() {
 		return
 	}
 	s, id := p.token.slot, p.state&identity
-	x := s.needExtra()
-	for was := x.pinned.Load(); s.state.Load() == id|kindBusy; was = x.pinned.Load() {
-		if x.pinned.CompareAndSwap(was, id) {
+	x := s.extra.Load()
+	for was := x.sited.Load(); was&identity == id && s.state.Load() == id|kindBusy; was = x.sited.Load() {
+		if x.sited.CompareAndSwap(was, was|pinned) {
 			return
 		}
 	}

@@ -27,13 +27,15 @@ type slot struct {
 type extra struct {
 	weight atomic.Int64
 	owner  atomic.Pointer[any]
-	pinned atomic.Uint64 // identity of the entry that is never evicted
 	site   [3]atomic.Uintptr
-	sited  atomic.Uint64 // identity of the entry that site belongs to, and the mark worn
+	sited  atomic.Uint64 // identity of the entry that site belongs to, and the flags below
 }
 
-// worn stands in sited where the goroutine that took the place put its badge on for it.
-const worn = uint64(1) << 63
+// Flags in sited, where a state has its kind.
+const (
+	worn   = uint64(1) << 63 // the goroutine that took the place put its badge on for it
+	pinned = uint64(1) << 62 // the entry is never evicted
+)
 
 func (s *slot) needExtra() *extra {
 	if x := s.extra.Load(); x != nil {
@@ -56,7 +58,7 @@ func (s *slot) weight(state uint64) int {
 
 func (s *slot) isPinned(state uint64) bool {
 	x := s.extra.Load()
-	return x != nil && x.pinned.Load() == state&identity
+	return x != nil && x.sited.Load()&^worn == state&identity|pinned
 }
 
 // table holds the slots. A scoped entry stands at the home of its goroutine or soon after, so that a nested call is

@@ -67,16 +67,14 @@ func (t *table) search() bool {
 		return false
 	}
 	t.idle = t.idle[:0]
-	t.byKey.Range(func(_, v any) bool {
-		g := guardIn(v)
+	for _, g := range t.held {
 		if g.declared {
-			return true
+			continue
 		}
 		if since, ok := g.idleSince(); ok {
 			t.idle = append(t.idle, idle{g, since})
 		}
-		return true
-	})
+	}
 	slices.SortFunc(t.idle, func(a, b idle) int { return a.since.Compare(b.since) })
 	switch {
 	case len(t.idle) == 0:
@@ -90,6 +88,11 @@ func (t *table) search() bool {
 // forget keeps a guard only for those who hold it. Under mu.
 func (t *table) forget(g *Guard) {
 	t.byKey.Delete(g.key)
+	last := len(t.held) - 1
+	t.held[g.at] = t.held[last]
+	t.held[g.at].at = g.at
+	t.held[last] = nil
+	t.held = t.held[:last]
 	g.held = false
 	t.account(g)
 	for i := range t.front {

@@ -50,6 +50,7 @@ type Guard struct {
 	came      time.Time // into the table, or out of the registry
 	counted   int       // N as the scaler counts it
 	held      bool      // by the table
+	at        int32     // its place in the table's list
 	declared  bool      // is in the registry, so never dropped
 	forgotten bool      // was dropped once
 }

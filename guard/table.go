@@ -22,6 +22,7 @@ type table struct {
 	byKey sync.Map // registry.Key -> *Guard
 
 	mu         sync.Mutex // guards the rest, and what is stored in byKey; a bulkhead's lock may be taken inside it
+	held       []*Guard   // the same guards as in byKey, in no order
 	weak       map[registry.Key]weak.Pointer[Guard]
 	undeclared int // in byKey
 	overflow   *Guard
@@ -133,7 +134,8 @@ func (t *table) hold(g *Guard, declared bool) {
 		t.undeclared++
 	}
 	t.byKey.Store(g.key, g)
-	g.held = true
+	g.held, g.at = true, int32(len(t.held))
+	t.held = append(t.held, g)
 	t.account(g)
 }
 
@@ -156,9 +158,9 @@ func (t *table) make(key registry.Key) *Guard {
 // under it, since a guard can move from the one to the other.
 func (t *table) each(f func(*Guard)) {
 	t.mu.Lock()
-	list := make([]*Guard, 0, t.undeclared+len(t.weak)+2)
+	list := make([]*Guard, 0, len(t.held)+len(t.weak)+2)
+	list = append(list, t.held...)
 	list = append(list, t.overflow, t.invalid)
-	t.byKey.Range(func(_, v any) bool { list = append(list, guardIn(v)); return true })
 	for _, p := range t.weak {
 		list = append(list, p.Value())
 	}

@@ -35,6 +35,10 @@ func perKey(keys int) (idle, active, after float64, err error) {
 		return 0, 0, 0, err
 	}
 
+	if err := rt.Registry().Declare("server", registry.Spec{Limit: keys * inFlight}); err != nil {
+		return 0, 0, 0, err
+	}
+	server := rt.For("server")
 	names := make([]registry.Key, keys)
 	for i := range names {
 		names[i] = key(i)
@@ -42,16 +46,22 @@ func perKey(keys int) (idle, active, after float64, err error) {
 	guards := make([]*guard.Guard, keys)
 	failed := make([]error, keys*inFlight)
 	var (
-		enter, leave, end      = make(chan struct{}), make(chan struct{}), make(chan struct{})
-		inside, outside, ended sync.WaitGroup
+		enter, leave, end             = make(chan struct{}), make(chan struct{}), make(chan struct{})
+		ready, inside, outside, ended sync.WaitGroup
 	)
+	ready.Add(keys * inFlight)
 	inside.Add(keys * inFlight)
 	outside.Add(keys * inFlight)
 	for i := range failed {
 		ended.Go(func() {
+			// It wears its label from here on, as in a server whose handlers are guarded.
+			outer, err := server.Enter(context.Background())
+			failed[i] = err
+			defer outer.Exit()
+			ready.Done()
 			<-enter
 			pass, err := guards[i/inFlight].Enter(context.Background())
-			failed[i] = err
+			failed[i] = errors.Join(failed[i], err)
 			inside.Done()
 			<-leave
 			pass.Record(nil)
@@ -61,6 +71,7 @@ func perKey(keys int) (idle, active, after float64, err error) {
 		})
 	}
 
+	ready.Wait()
 	empty := live()
 	for i := range guards {
 		guards[i] = rt.For(names[i])

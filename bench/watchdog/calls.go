@@ -17,7 +17,6 @@ type calls struct {
 }
 
 type place struct {
-	mark      *watchdog.Mark
 	goroutine atomic.Uint64 // 0: not in flight yet
 }
 
@@ -29,7 +28,7 @@ func (c *calls) Late(_ int64, f func(watchdog.Call)) {
 	for _, p := range c.places {
 		f(watchdog.Call{
 			Key: "github.com/acme/orders.Store.Get", Goroutine: p.goroutine.Load(), Age: time.Second, Slow: time.Second,
-			InFlight: len(c.places), Bound: len(c.places), Place: p, Identity: 1, Mark: p.mark, Scoped: true,
+			InFlight: len(c.places), Bound: len(c.places), Place: p, Identity: 1, Scoped: true,
 		})
 	}
 }
@@ -41,11 +40,13 @@ func start(late, others int) *calls {
 	var standing sync.WaitGroup
 	standing.Add(late + others)
 	for i := range c.places {
-		p := &place{mark: watchdog.NewMark()}
+		p := new(place)
 		c.places[i] = p
 		c.running.Go(func() {
 			p.goroutine.Store(goroutine.ID())
-			_ = p.mark.Run(goroutine.ID(), func() error { stand(5, &standing, c.leave); return nil })
+			badge := goroutine.Wear(goroutine.ID())
+			defer badge.Off()
+			_ = goroutine.Run(func() error { stand(5, &standing, c.leave); return nil })
 		})
 	}
 	for range others {

@@ -1,4 +1,4 @@
-// Command watchdog measures what finding late calls costs: marking a goroutine, looking at ten thousand keys, and a dump, whose stop of the
+// Command watchdog measures what finding late calls costs: what a call pays for being watched, ten thousand keys that stand still, and a dump, whose stop of the
 // world is compared with that of runtime.Stack(all) in the same run.
 //
 //	go run ./watchdog           the tables as Markdown

@@ -21,7 +21,7 @@ func TestMeasures(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Marks) != 6 || len(r.Dumps) != 2 || len(r.Verdicts) < 10 {
+	if len(r.Marks) != 7 || len(r.Dumps) != 2 || len(r.Verdicts) < 10 {
 		t.Fatalf("%d marks, %d dumps, %d verdicts", len(r.Marks), len(r.Dumps), len(r.Verdicts))
 	}
 	for _, d := range r.Dumps {
@@ -29,14 +29,14 @@ func TestMeasures(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	}
-	if r.Scan.Keys != 10_000 || r.Scan.Look <= 0 {
+	if r.Scan.Keys != 10_000 || r.Scan.Share == 0 {
 		t.Errorf("%+v", r.Scan)
 	}
 }
 
 func TestJudge(t *testing.T) {
 	r := report{
-		Marks: []mark{{"a", maxMark}, {"b", maxMark + 1}},
+		Marks: []mark{{"a", maxMark}, {"b", maxMark + 1}, {"c", maxMark + 1}},
 		Scan:  scan{Share: -1},
 		Dumps: []dumps{{Goroutines: 10_000, Late: 2, Shown: 2, Stop: 2 * maxStop, StackStop: 10 * maxStop}},
 	}
