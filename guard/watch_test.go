@@ -293,3 +293,43 @@ func TestW5ExitOfAPass(t *testing.T) {
 		calls.Wait()
 	})
 }
+
+// One slow call among ten thousand goroutines, some of which look much like it.
+func TestW1OneSlowCallAmongTenThousandGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt, events := watched(t)
+		g := declared(t, rt, "k", registry.Spec{Limit: 100, Slow: time.Second})
+		other := declared(t, rt, "other", registry.Spec{Limit: 10_000, Slow: time.Hour})
+		leave := make(chan struct{})
+		var all sync.WaitGroup
+		for i := range 10_000 {
+			all.Go(func() {
+				if i%10 == 0 {
+					_ = stuckWays["EnterScoped"](other, leave)
+					return
+				}
+				_ = stuckIn(leave)
+			})
+		}
+		began := time.Now()
+		all.Go(func() { _ = g.Do(func() error { return standHere(leave) }) })
+		e, err := events.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 1500*time.Millisecond {
+			t.Errorf("it was told after %v", took)
+		}
+		if e.Kind != guard.EventSlow || e.Key != "k" || !strings.Contains(strings.Join(e.Report.Stack, "\n"), "guard_test.standHere ") {
+			t.Errorf("%v: %q %s", e, e.Report.Stack, e.Report.NoStack)
+		}
+		close(leave)
+		all.Wait()
+	})
+}
+
+//go:noinline
+func standHere(leave chan struct{}) error {
+	<-leave
+	return nil
+}
