@@ -213,7 +213,7 @@ func TestLateCallsInTheLog(t *testing.T) {
 			`"event":"lost","key":"k","count":3,`:      1,
 			`"site":"event_test.go:`:                   1,
 			`"event":"slow","key":"k","count":1,`:      1,
-			`guard_test.stuckIn `:                      1,
+			`guard_test.stuckIn`:                       1,
 			`"event":"slow_ended","key":"k","count":1`: 1,
 		} {
 			if got := strings.Count(log.String(), want); got != n {

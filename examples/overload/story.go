@@ -92,14 +92,12 @@ func read(events *guard.Subscription) (s Story) {
 		if errors.Is(err, guard.ErrSubscriptionClosed) {
 			return s
 		}
-		switch e.Kind {
-		case guard.EventBound, guard.EventBoundHeld:
+		if e.Kind == guard.EventBound || e.Kind == guard.EventBoundHeld {
 			_, says, _ := strings.Cut(e.String(), ": ")
 			s.Bound = append(s.Bound, says)
-		case guard.EventSlow:
-			if s.Slow == "" {
-				s.Slow, s.Stack = e.String(), e.Report.Stack
-			}
+		}
+		if e.Kind == guard.EventSlow && s.Slow == "" {
+			s.Slow, s.Stack = e.String(), e.Report.Stack
 		}
 	}
 }
