@@ -1,0 +1,89 @@
+package rate
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/spillway-go/spillway/internal/clock"
+)
+
+// GiveBack returns what a Take of this bucket took, because it was not needed after all. At most once for each decision, see
+// Reserve for one that counts. A decision that took nothing gives back nothing. The error is that of a Store.
+//
+// It is as if the request had never been, with these bounds, all on the safe side: tokens that accrued again since the
+// Take are not given back a second time; a window that is over takes nothing back; a place in a leaky bucket is given
+// back only while nobody stands behind it; and after a change of the rate nothing is.
+func (b *Bucket) GiveBack(ctx context.Context, d Decision) error {
+	if !d.OK {
+		return nil
+	}
+	if b.l.config.Store != nil {
+		return b.l.config.Store.GiveBack(ctx, []Request{{Limiter: b.l, Key: b.key, N: d.n}}, []Decision{d})
+	}
+	b.giveBack(d)
+	return nil
+}
+
+func (b *Bucket) giveBack(d Decision) {
+	if !d.OK || d.gen == 0 { // refused, or only looked at
+		return
+	}
+	now := clock.Now()
+	s := b.s
+	if d.shared {
+		s = &b.l.shared
+	}
+	s.mu.Lock()
+	if e, segs := b.held(s, d.gen); e != nil && s.rule.version == d.version {
+		s.rule.giveBack(&e.cell, segs, now, d.n, d.receipt)
+	}
+	s.mu.Unlock()
+	switch {
+	case b.l.slow.Load() == 0:
+	case d.shared:
+		b.l.lines.kickAll()
+	default:
+		b.l.lines.kick(b.key)
+	}
+}
+
+// held returns the entry that a decision was made on, if it is still the same. The caller holds s.mu.
+func (b *Bucket) held(s *shard, gen uint64) (*entry, []int64) {
+	i := 0
+	if s != &b.l.shared {
+		i = s.find(b.hash, b.key)
+	}
+	if i < 0 {
+		return nil, nil
+	}
+	e, segs := s.entry(i)
+	if e.gen != gen {
+		return nil, nil
+	}
+	return e, segs
+}
+
+// Reservation is a decision that can be given back, once.
+type Reservation struct {
+	Decision
+
+	bucket *Bucket
+	given  atomic.Bool
+}
+
+// Reserve is Take with a result that can be given back any number of times, on any goroutine: it counts once.
+func (b *Bucket) Reserve(ctx context.Context, n int64) (*Reservation, error) {
+	d, err := b.Take(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return &Reservation{Decision: d, bucket: b}, nil
+}
+
+// GiveBack returns what was reserved, as Bucket.GiveBack does. On nil, and from the second call on, it does nothing.
+func (r *Reservation) GiveBack(ctx context.Context) error {
+	if r == nil || r.given.Swap(true) {
+		return nil
+	}
+	return r.bucket.GiveBack(ctx, r.Decision)
+}
