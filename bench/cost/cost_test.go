@@ -151,15 +151,15 @@ func TestJudge(t *testing.T) {
 	}
 
 	r = sample()
-	r.find(contender.HandleDo).Runs[0].Ratio.Median = 1.81
-	r.direct[targets[3].What] = paired.Summary{Median: 0.41}
+	r.find(contender.HandleDo).Runs[0].Ratio.Median = 2.01
+	r.direct[targets[5].What] = paired.Summary{Median: 0.41}
 	r.find(contender.HandleRefused).Allocs = 1
 	r.judge()
 	err := missed(r.Targets)
 	if err == nil {
 		t.Fatal("three targets are missed, and nothing was said")
 	}
-	for _, want := range []string{"g.Do / channel pair is 1.81, must be at most 1.8", "by key is 0.41, must be at most 0.4", "allocations"} {
+	for _, want := range []string{"g.Do / channel pair is 2.01, must be at most 2", "by key is 0.41, must be at most 0.4", "allocations"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not say %q", err, want)
 		}

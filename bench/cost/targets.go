@@ -18,8 +18,10 @@ type target struct {
 }
 
 var targets = []target{
-	{"g.Do / channel pair", contender.HandleDo, contender.Channel, 1.8},
-	{"guard.Do by key / channel pair", contender.KeyDo, contender.Channel, 2.0},
+	{"g.Do / channel pair", contender.HandleDo, contender.Channel, 2.0},
+	{"guard.Do by key / channel pair", contender.KeyDo, contender.Channel, 2.2},
+	{"g.Do without the watchdog / channel pair", contender.HandleUnwatched, contender.Channel, 1.8},
+	{"by key without the watchdog / channel pair", contender.KeyUnwatched, contender.Channel, 2.0},
 	{"guard.Do by key / failsafe-go With(bulkhead).Run", contender.KeyDo, contender.FailsafeRun, 0.14},
 	{"full key refused / admitted, by key", contender.KeyRefused, contender.KeyDo, 0.4},
 	{"full key refused / admitted, g.Do", contender.HandleRefused, contender.HandleDo, 0.4},
@@ -27,7 +29,7 @@ var targets = []target{
 
 // free lists the rows that promise to allocate nothing: all of ours but the key with a timeout.
 var free = []string{
-	contender.HandleDo, contender.KeyDo, contender.Scoped, contender.Loose, contender.HandleDoCtx, contender.HandleCall,
+	contender.HandleDo, contender.KeyDo, contender.HandleUnwatched, contender.KeyUnwatched, contender.Scoped, contender.Loose, contender.HandleDoCtx, contender.HandleCall,
 	contender.HandleRefused, contender.KeyRefused,
 }
 

@@ -19,6 +19,7 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/spillway-go/spillway/guard.(*Runtime).keepHouse"),
 		goleak.IgnoreAnyFunction("github.com/spillway-go/spillway/guard.(*Runtime).writeLog"),
 		goleak.IgnoreAnyFunction("github.com/spillway-go/spillway/pressure.(*Sampler).run"),
+		goleak.IgnoreAnyFunction("github.com/spillway-go/spillway/watchdog.(*Watchdog).watch"),
 	}
 	code := m.Run()
 	if err := goleak.Find(opts...); err != nil && code == 0 {
@@ -118,7 +119,7 @@ func TestNamesAreUniqueAndTargetsExist(t *testing.T) {
 		refusing = c.Refuses
 	}
 	for _, name := range []string{
-		Channel, ChannelAgain, HandleDo, KeyDo, HandleRefused, KeyRefused, FailsafeRun, Scoped, Loose, HandleDoCtx, HandleCall,
+		Channel, ChannelAgain, HandleDo, KeyDo, HandleUnwatched, KeyUnwatched, HandleRefused, KeyRefused, FailsafeRun, Scoped, Loose, HandleDoCtx, HandleCall,
 	} {
 		if !seen[name] {
 			t.Errorf("no contender is called %q", name)

@@ -21,6 +21,9 @@ const (
 	Loose       = "spillway: g.Enter, Exit"
 	HandleDoCtx = "spillway: g.DoContext"
 	HandleCall  = "spillway: guard.CallWith"
+
+	HandleUnwatched = "spillway: g.Do, no watchdog"
+	KeyUnwatched    = "spillway: rt.Do by key, no watchdog"
 )
 
 var (
@@ -31,13 +34,34 @@ var (
 
 var spillway = []Contender{
 	{
-		Name: HandleDo, Module: ours, Does: "Do of a handle from For; bound, entry with its age, counters, latency histogram",
+		Name: HandleDo, Module: ours, Does: "Do of a handle from For; bound, entry with its age, counters, latency histogram, label for the watchdog",
 		Setup: func(cleanup func(func())) Loop { return doLoop(handle(roomy, cleanup)) },
 	},
 	{
 		Name: KeyDo, Module: ours, Does: "the same through the package, which finds the guard by its key",
 		Setup: func(cleanup func(func())) Loop {
 			return keyLoop(declare(defaultRuntime(), roomy, cleanup))
+		},
+	},
+	{
+		Name: HandleUnwatched, Module: ours, Does: "Do of a handle whose goroutine gets no label: late calls are not looked for",
+		Setup: func(cleanup func(func())) Loop {
+			return doLoop(unwatchedRuntime().For(declare(unwatchedRuntime(), roomy, cleanup)))
+		},
+	},
+	{
+		Name: KeyUnwatched, Module: ours, Does: "the same by key",
+		Setup: func(cleanup func(func())) Loop {
+			rt := unwatchedRuntime()
+			key := declare(rt, roomy, cleanup)
+			return func(n int, body func() error) (admitted int) {
+				for range n {
+					if rt.Do(key, body) == nil {
+						admitted++
+					}
+				}
+				return admitted
+			}
 		},
 	},
 	{
@@ -134,6 +158,12 @@ func declare(rt *guard.Runtime, spec registry.Spec, cleanup func(func())) regist
 
 var silentRuntime = sync.OnceValue(func() *guard.Runtime {
 	rt, err := guard.NewRuntime(nil, guard.WithLogger(zerolog.Nop()))
+	must(err)
+	return rt
+})
+
+var unwatchedRuntime = sync.OnceValue(func() *guard.Runtime {
+	rt, err := guard.NewRuntime(nil, guard.WithLogger(zerolog.Nop()), guard.WithoutWatchdog())
 	must(err)
 	return rt
 })
