@@ -146,7 +146,7 @@ func newBatch(requests []Request) *batch {
 	}
 	slices.SortStableFunc(b.items, func(a, z item) int {
 		if a.bucket.l != z.bucket.l {
-			if a.bucket.l.id < z.bucket.l.id {
+			if a.bucket.l.order < z.bucket.l.order {
 				return -1
 			}
 			return 1
@@ -234,6 +234,7 @@ func (b *batch) take() {
 		it := &b.items[i]
 		if it.d.OK && !it.peek { // it was counted: with others ahead it is not OK
 			it.s.rule.giveBack(&it.e.cell, it.segs, now, it.n, it.d.receipt)
+			it.s.open()
 			*it.d = Decision{n: it.n}
 			it.s.rule.describe(it.d, &it.e.cell, it.segs, now)
 			it.d.RetryAfter = 0

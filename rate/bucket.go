@@ -2,7 +2,6 @@ package rate
 
 import (
 	"context"
-	"encoding/binary"
 	"hash/maphash"
 	"time"
 
@@ -12,10 +11,10 @@ import (
 // Bucket is one key of a Limiter, looked up once: it costs no hash and no search. It keeps working when the key was
 // forgotten meanwhile, and holds no memory of the limiter's but itself. All methods are safe for concurrent use.
 type Bucket struct {
-	l    *Limiter
-	key  string
-	s    *shard // where the key belongs
-	hash uint32
+	l   *Limiter
+	key string
+	s   *shard // where the key belongs
+	id  id
 
 	// Where it was found last, guarded by s.mu. It is there still if gen is that of the entry.
 	e    *entry
@@ -32,24 +31,14 @@ func (l *Limiter) Bucket(key string) *Bucket {
 // bucket finds the shard of a key, not yet its entry.
 func (l *Limiter) bucket(key string) Bucket {
 	if len(l.shards) == 0 {
-		if l.config.Store == nil {
-			key = "" // all keys are one
+		b := l.alone
+		if l.config.Store != nil {
+			b.key = key // else all keys are one
 		}
-		return Bucket{l: l, key: key, s: &l.shared, e: &l.shared.chunks[0].entries[0], segs: l.shared.chunks[0].segs, gen: 1}
+		return b
 	}
-	if len(key) > MaxKeyLen {
-		key = l.digest(key)
-	}
-	h := maphash.String(l.seed, key)
-	return Bucket{l: l, key: key, s: &l.shards[h>>l.shift&uint64(len(l.shards)-1)], hash: uint32(h)}
-}
-
-// digest stands for a long key. Its seeds are secret, so that nobody can make two keys meet.
-func (l *Limiter) digest(key string) string {
-	var d [16]byte
-	binary.NativeEndian.PutUint64(d[:8], maphash.String(l.seed, key))
-	binary.NativeEndian.PutUint64(d[8:], maphash.String(l.second, key))
-	return string(d[:])
+	k := id{maphash.String(l.seed, key), maphash.String(l.second, key)}
+	return Bucket{l: l, key: key, s: &l.shards[k.a>>l.shift&uint64(len(l.shards)-1)], id: k}
 }
 
 // Allow is Limiter.Allow of the key.
@@ -71,8 +60,19 @@ func (b *Bucket) Allow() bool {
 		return b.allowSlow()
 	}
 	now := clock.Now()
+	if now < b.s.closed.Load() {
+		return false
+	}
 	s, e, segs := b.lock(now)
-	_, ok := s.rule.take(&e.cell, segs, now, 1)
+	var ok bool
+	if s.rule.kind == tokens { // the most common: without a receipt
+		ok = s.rule.pour(&e.cell, now, 1)
+	} else {
+		_, ok = s.rule.take(&e.cell, segs, now, 1)
+	}
+	if !ok && b.s == &b.l.shared {
+		s.close(e, segs, now)
+	}
 	s.mu.Unlock()
 	return ok
 }
@@ -98,9 +98,9 @@ func (b *Bucket) lock(now int64) (*shard, *entry, []int64) {
 
 // locate finds the entry, or makes it. The caller holds s.mu.
 func (b *Bucket) locate(now int64) bool {
-	i := b.s.find(b.hash, b.key)
+	i := b.s.find(b.id)
 	if i < 0 {
-		if i = b.s.add(b.l.seed, b.hash, b.key, now); i < 0 {
+		if i = b.s.add(b.id, now); i < 0 {
 			return false
 		}
 	}
@@ -116,11 +116,11 @@ func (b *Bucket) look() (s *shard, e *entry, segs []int64) {
 	if b.e != nil && b.e.gen == b.gen {
 		return s, b.e, b.segs
 	}
-	if i := s.find(b.hash, b.key); i >= 0 {
+	if i := s.find(b.id); i >= 0 {
 		e, segs = s.entry(i)
 		return s, e, segs
 	}
-	if s.live < s.most {
+	if s.live.Load() < s.most {
 		return s, nil, nil
 	}
 	s.mu.Unlock()

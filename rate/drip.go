@@ -18,17 +18,20 @@ func (r *rule) level(c *cell, now int64) int64 {
 
 // pour takes n tokens, or puts n into the queue: token bucket and leaky bucket are one thing seen from two sides. What is
 // missing in the one is what waits in the other.
-func (r *rule) pour(c *cell, now, n int64) (got receipt, ok bool) {
+func (r *rule) pour(c *cell, now, n int64) bool {
 	level, need := r.level(c, now), n*r.token
 	if level > r.size-need {
-		return receipt{}, false
+		return false
 	}
 	c.used = level + need
 	if now > c.at {
 		c.at = now
 	}
-	return receipt{at: c.at, mark: r.end(c, c.at) + c.returned}, true
+	return true
 }
+
+// poured is the receipt of the last pour.
+func (r *rule) poured(c *cell) receipt { return receipt{at: c.at, mark: r.end(c, c.at) + c.returned} }
 
 // end names the moment when the bucket will be full (or empty) again, in units: the same number until somebody takes
 // something. It wraps; only equality and differences mean something.

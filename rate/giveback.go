@@ -36,6 +36,7 @@ func (b *Bucket) giveBack(d Decision) {
 	s.mu.Lock()
 	if e, segs := b.held(s, d.gen); e != nil && s.rule.version == d.version {
 		s.rule.giveBack(&e.cell, segs, now, d.n, d.receipt)
+		s.open()
 	}
 	s.mu.Unlock()
 	switch {
@@ -51,7 +52,7 @@ func (b *Bucket) giveBack(d Decision) {
 func (b *Bucket) held(s *shard, gen uint64) (*entry, []int64) {
 	i := 0
 	if s != &b.l.shared {
-		i = s.find(b.hash, b.key)
+		i = s.find(b.id)
 	}
 	if i < 0 {
 		return nil, nil

@@ -16,18 +16,16 @@ import (
 const (
 	MaxKeys     = 1 << 30
 	DefaultKeys = 100_000
-	// MaxKeyLen is the longest key that is kept as it is. Of a longer one a digest of 128 bits is kept.
-	MaxKeyLen = 256
 )
 
 // Config describes a Limiter. Algorithm is required.
 type Config struct {
 	Algorithm Algorithm
-	// Keys is how many keys have a state of their own, 1 to MaxKeys; 0 means 100,000. A key takes up to 64 bytes, its
-	// own length, and in a sliding window 8 for each segment and one more. With 1 all keys share one state.
+	// Keys is how many keys have a state of their own, 1 to MaxKeys; 0 means 100,000. A key takes 64 bytes at most, whatever its
+	// length (hashes of 128 bits stand for it), and in a sliding window 8 for each segment and one more. With 1 all keys share one state.
 	//
-	// A key whose state is that of one never seen makes room for another. When none can be found for a newcomer, it shares
-	// one state with all others of its kind until there is room. Keys are spread by a hash, so that this may begin a few per cent before Keys.
+	// A key whose state is that of one never seen makes room for another. A newcomer that finds no room shares one state with all
+	// others of its kind, until there is some.
 	Keys int
 	// Name is what a Store knows the limit by. It means nothing in memory.
 	Name string
@@ -43,12 +41,14 @@ type Limiter struct {
 	config  Config
 	limit   int64
 	leaky   bool
-	id      uint64 // order of locks, see batch
+	order   uint64 // of locks, see batch
 	seed    maphash.Seed
-	second  maphash.Seed // the other half of a digest
+	second  maphash.Seed // of the other half of an id
 	shift   uint
-	shards  []shard // none with Keys = 1
-	shared  shard   // of keys that there is no room for; has one entry and no index
+	shards  []shard      // none with Keys = 1
+	shared  shard        // of keys that there is no room for; has one entry and no index
+	alone   Bucket       // a handle of it
+	live    atomic.Int64 // keys in the shards
 	crowd   atomic.Uint64
 	lines   lines
 	feed    *feed      // nil without a TokenSource
@@ -80,7 +80,7 @@ func New(config Config) (*Limiter, error) {
 	if len(wrong) != 0 {
 		return nil, errors.Join(wrong...)
 	}
-	l := &Limiter{config: config, limit: r.limit, leaky: r.kind == leaky, id: limiters.Add(1), seed: maphash.MakeSeed(), second: maphash.MakeSeed()}
+	l := &Limiter{config: config, limit: r.limit, leaky: r.kind == leaky, order: limiters.Add(1), seed: maphash.MakeSeed(), second: maphash.MakeSeed()}
 	l.build(r)
 	if bucket.Source != nil {
 		l.feed = &feed{source: bucket.Source, limiter: l}
@@ -92,21 +92,21 @@ func New(config Config) (*Limiter, error) {
 	return l, nil
 }
 
-// build makes shards of 1024 keys or more: few enough that all fill alike, and enough that goroutines rarely meet in one.
+// build makes up to 256 shards, so that goroutines rarely meet in one.
 func (l *Limiter) build(r rule) {
 	l.shared.rule, l.shared.most = r, 1
-	l.shared.entry(l.shared.make())
-	l.shared.chunks[0].entries[0].gen = 1
+	e, segs := l.shared.entry(l.shared.make())
+	e.gen = 1
+	l.alone = Bucket{l: l, s: &l.shared, e: e, segs: segs, gen: e.gen}
 	if l.config.Keys == 1 || l.config.Store != nil {
 		return
 	}
-	width := min(8, max(0, bits.Len(uint(l.config.Keys/2048))))
+	width := min(8, bits.Len(uint(l.config.Keys/256)))
 	l.shift = uint(64 - width)
 	l.shards = make([]shard, 1<<width)
 	for i := range l.shards {
 		s := &l.shards[i]
-		s.rule = r
-		s.most = (l.config.Keys + i) >> width // adds up to Keys
+		s.rule, s.live, s.most = r, &l.live, int64(l.config.Keys)
 	}
 }
 
@@ -119,16 +119,9 @@ type Stats struct {
 	Crowded uint64 // decisions, since the start, about keys that there was no room for
 }
 
-// Stats looks at one part of the keys after the other.
+// Stats returns the counts as they are.
 func (l *Limiter) Stats() Stats {
-	st := Stats{Crowded: l.crowd.Load()}
-	for i := range l.shards {
-		s := &l.shards[i]
-		s.mu.Lock()
-		st.Keys += s.live
-		s.mu.Unlock()
-	}
-	return st
+	return Stats{Keys: int(l.live.Load()), Crowded: l.crowd.Load()}
 }
 
 // SetRate changes the rate of a TokenBucket or a LeakyBucket. What each key has left stays as it is. Key after key changes
@@ -176,4 +169,5 @@ func (s *shard) change(next rule) {
 		}
 	}
 	s.rule = next
+	s.open()
 }

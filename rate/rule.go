@@ -46,7 +46,7 @@ type cell struct {
 // receipt is what giveBack has to know of a take.
 type receipt struct {
 	at   int64 // of the take: nanoseconds, or the start or the number of the window
-	mark int64 // of a bucket: see pour
+	mark int64 // of a bucket: see poured
 }
 
 // forever stands for a time that never comes.
@@ -56,7 +56,10 @@ const forever = math.MaxInt64
 func (r *rule) take(c *cell, segs []int64, now, n int64) (got receipt, ok bool) {
 	switch r.kind {
 	case tokens, leaky:
-		return r.pour(c, now, n)
+		if ok = r.pour(c, now, n); ok {
+			got = r.poured(c)
+		}
+		return got, ok
 	case sliding:
 		return r.countSliding(c, segs, now, n)
 	default:

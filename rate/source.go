@@ -87,5 +87,6 @@ func (l *Limiter) fill(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, _ := s.entry(0)
+	s.open()
 	s.rule.add(&e.cell, clock.Now(), min(max(n, 0), l.limit))
 }

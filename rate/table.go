@@ -1,66 +1,71 @@
 package rate
 
 import (
-	"hash/maphash"
-	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 const (
-	chunkLen = 128
-	// A newcomer looks at two others, so that the table shrinks to those that matter, and at more when there is no room.
-	glance, search = 2, 32
+	chunkLen = 64
+	// search is how many others a newcomer looks at when there is no room.
+	search = 32
 )
+
+// id stands for a key: two hashes with secret seeds. That two keys ever meet is less likely than a fault of the memory that they lie
+// in; and neither the length of keys nor their number costs the collector anything.
+type id struct{ a, b uint64 }
 
 // entry is one key. Free ones have gen 0, and the next free one in at.
 type entry struct {
-	key string
 	cell
+	id
 	gen uint64 // which newcomer to the shard this is, from 1
 }
 
-// chunk holds entries, which never move: handles point at them.
-type chunk struct {
-	entries []entry
-	segs    []int64
-}
-
-// shard is a part of a limiter's keys. Its mutex guards all of it but order; nothing is called under it that blocks, and
+// shard is a part of a limiter's keys. Its mutex guards all of it but closed and live; nothing is called under it that blocks, and
 // no function of a user's.
 type shard struct {
 	mu     sync.Mutex
 	rule   rule
-	index  []uint64 // hash << 32 | number of the entry + 1; linear probing in the order of hashes; 0 is empty
-	chunks []*chunk
-	most   int    // entries that there may be
-	made   int    // entries that there are, free ones included
-	live   int    // entries in use
-	free   int    // number of the first free entry + 1
-	hand   int    // where the next sweep begins
-	gen    uint64 // newcomers so far
-	_      [32]byte
+	index  []uint64  // half of id.a << 32 | number of the entry + 1; linear probing in the order of hashes; 0 is empty
+	chunks [][]entry // entries never move: handles point at them
+	segs   [][]int64 // for each chunk, of sliding windows
+	made   int       // entries that there are, free ones included
+	used   int       // entries in use
+	free   int       // number of the first free entry + 1
+	hand   int       // where the next sweep begins
+	gen    uint64    // newcomers so far
+
+	// closed is a moment before which nobody passes, so that refusals need no lock. Only the shard of a limiter with one
+	// state has it. Whoever gives something back opens it again, under the lock.
+	closed atomic.Int64
+
+	live *atomic.Int64 // entries in use in all shards
+	most int64         // how many there may be
+	_    [32]byte
 }
 
 // slot is where the probing for a hash begins. It multiplies instead of dividing, so that the index may have any length.
 func (s *shard) slot(hash uint32) int { return int(uint64(hash) * uint64(len(s.index)) >> 32) }
 
 func (s *shard) entry(i int) (e *entry, segs []int64) {
-	c, k := s.chunks[i/chunkLen], i%chunkLen
 	if n := int(s.rule.segments); n != 0 {
-		segs = c.segs[k*n : (k+1)*n : (k+1)*n]
+		k := i % chunkLen
+		segs = s.segs[i/chunkLen][k*n : (k+1)*n : (k+1)*n]
 	}
-	return &c.entries[k], segs
+	return &s.chunks[i/chunkLen][i%chunkLen], segs
 }
 
 // find returns the number of a key's entry, or -1.
-func (s *shard) find(hash uint32, key string) int {
+func (s *shard) find(k id) int {
 	if len(s.index) == 0 {
 		return -1
 	}
+	hash := uint32(k.a)
 	for p := s.slot(hash); s.index[p] != 0; {
 		if uint32(s.index[p]>>32) == hash {
 			i := int(uint32(s.index[p])) - 1
-			if s.chunks[i/chunkLen].entries[i%chunkLen].key == key {
+			if s.chunks[i/chunkLen][i%chunkLen].id == k {
 				return i
 			}
 		}
@@ -72,13 +77,10 @@ func (s *shard) find(hash uint32, key string) int {
 }
 
 // add makes an entry for a key that has none and returns its number, or -1 when there is no room.
-func (s *shard) add(seed maphash.Seed, hash uint32, key string, now int64) int {
-	if s.live >= s.most {
-		if s.sweep(seed, now, search); s.live >= s.most {
-			return -1
-		}
-	} else {
-		s.sweep(seed, now, glance)
+func (s *shard) add(k id, now int64) int {
+	if s.live.Add(1) > s.most && !s.sweep(now) {
+		s.live.Add(-1)
+		return -1
 	}
 	i := s.free - 1
 	if i < 0 {
@@ -89,12 +91,12 @@ func (s *shard) add(seed maphash.Seed, hash uint32, key string, now int64) int {
 		s.free = int(e.at)
 	}
 	s.gen++
-	*e = entry{key: strings.Clone(key), gen: s.gen} // the key may be a small part of something large
-	s.live++
-	if s.live*5 > len(s.index)*4 {
+	*e = entry{id: k, gen: s.gen}
+	s.used++
+	if s.used*5 > len(s.index)*4 {
 		s.grow()
 	}
-	s.put(uint64(hash)<<32 | uint64(i+1))
+	s.put(k.a<<32 | uint64(i+1))
 	return i
 }
 
@@ -111,12 +113,11 @@ func (s *shard) put(v uint64) {
 // make returns the number of an entry that never was in use.
 func (s *shard) make() int {
 	if s.made%chunkLen == 0 {
-		n := min(chunkLen, s.most-s.made)
-		c := &chunk{entries: make([]entry, n)}
+		n := int(min(chunkLen, s.most))
+		s.chunks = append(s.chunks, make([]entry, n))
 		if s.rule.segments != 0 {
-			c.segs = make([]int64, n*int(s.rule.segments))
+			s.segs = append(s.segs, make([]int64, n*int(s.rule.segments)))
 		}
-		s.chunks = append(s.chunks, c)
 	}
 	s.made++
 	return s.made - 1
@@ -133,46 +134,58 @@ func (s *shard) grow() {
 	}
 }
 
-// sweep looks at up to n entries and drops those whose state is that of a key never seen. It stops early when there was no
-// room and now there is.
-func (s *shard) sweep(seed maphash.Seed, now int64, n int) {
-	full := s.live >= s.most
-	for range min(n, s.made) {
+// sweep drops one entry whose state is that of a key never seen, if there is one among the next few.
+func (s *shard) sweep(now int64) bool {
+	for range min(search, s.made) {
 		if s.hand >= s.made {
 			s.hand = 0
 		}
 		i := s.hand
 		s.hand++
-		e, segs := s.entry(i)
-		if e.gen == 0 || s.rule.fresh(&e.cell, segs, now) != 0 {
-			continue
+		if e, segs := s.entry(i); e.gen != 0 && s.rule.fresh(&e.cell, segs, now) == 0 {
+			s.drop(i, e)
+			return true
 		}
-		s.drop(uint32(maphash.String(seed, e.key)), i, e)
-		if full {
-			return
-		}
+	}
+	return false
+}
+
+// close notes until when the only entry refuses even one.
+func (s *shard) close(e *entry, segs []int64, now int64) {
+	at := int64(forever)
+	if wait := s.rule.until(&e.cell, segs, now, 1); wait != forever {
+		at = now + wait
+	}
+	s.closed.Store(at)
+}
+
+// open is for whoever leaves more room than there was. The caller holds s.mu.
+func (s *shard) open() {
+	if s.closed.Load() != 0 {
+		s.closed.Store(0)
 	}
 }
 
 // drop frees an entry. What stood behind it in the index moves up, so that no probing ends too early.
-func (s *shard) drop(hash uint32, i int, e *entry) {
-	p := s.slot(hash)
+func (s *shard) drop(i int, e *entry) {
+	n := len(s.index)
+	p := s.slot(uint32(e.a))
 	for int(uint32(s.index[p])) != i+1 {
-		if p++; p == len(s.index) {
+		if p++; p == n {
 			p = 0
 		}
 	}
 	hole := p
 	for {
-		if p++; p == len(s.index) {
+		if p++; p == n {
 			p = 0
 		}
 		v := s.index[p]
 		if v == 0 {
 			break
 		}
-		// v may fill the hole unless its own probing begins behind the hole.
-		if home := s.slot(uint32(v >> 32)); (p-home+len(s.index))%len(s.index) >= (p-hole+len(s.index))%len(s.index) {
+		// v may fill the hole unless its own probing begins behind it.
+		if home := s.slot(uint32(v >> 32)); (p-home+n)%n >= (p-hole+n)%n {
 			s.index[hole] = v
 			hole = p
 		}
@@ -180,5 +193,6 @@ func (s *shard) drop(hash uint32, i int, e *entry) {
 	s.index[hole] = 0
 	*e = entry{cell: cell{at: int64(s.free)}}
 	s.free = i + 1
-	s.live--
+	s.used--
+	s.live.Add(-1)
 }
