@@ -19,7 +19,7 @@ type Bucket struct {
 	// Where it was found last, guarded by s.mu. It is there still if gen is that of the entry.
 	e    *entry
 	segs []int64
-	gen  uint64
+	gen  uint32
 }
 
 // Bucket returns the handle of a key.
@@ -37,8 +37,11 @@ func (l *Limiter) bucket(key string) Bucket {
 		}
 		return b
 	}
-	k := id{maphash.String(l.seed, key), maphash.String(l.second, key)}
-	return Bucket{l: l, key: key, s: &l.shards[k.a>>l.shift&uint64(len(l.shards)-1)], id: k}
+	h := maphash.String(l.second, key)
+	return Bucket{
+		l: l, key: key, s: &l.shards[h>>l.shift&uint64(len(l.shards)-1)],
+		id: id{maphash.String(l.seed, key), uint32(h)},
+	}
 }
 
 // Allow is Limiter.Allow of the key.

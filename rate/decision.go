@@ -38,7 +38,7 @@ type Decision struct {
 
 	n       int64
 	receipt receipt
-	gen     uint64
+	gen     uint32
 	version uint32
 	shared  bool
 }

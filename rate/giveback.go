@@ -49,7 +49,7 @@ func (b *Bucket) giveBack(d Decision) {
 }
 
 // held returns the entry that a decision was made on, if it is still the same. The caller holds s.mu.
-func (b *Bucket) held(s *shard, gen uint64) (*entry, []int64) {
+func (b *Bucket) held(s *shard, gen uint32) (*entry, []int64) {
 	i := 0
 	if s != &b.l.shared {
 		i = s.find(b.id)

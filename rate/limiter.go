@@ -22,7 +22,7 @@ const (
 type Config struct {
 	Algorithm Algorithm
 	// Keys is how many keys have a state of their own, 1 to MaxKeys; 0 means 100,000. A key takes 64 bytes at most, whatever its
-	// length (hashes of 128 bits stand for it), and in a sliding window 8 for each segment and one more. With 1 all keys share one state.
+	// length (hashes of 96 bits and more stand for it), and in a sliding window 8 for each segment and one more. With 1 all keys share one state.
 	//
 	// A key whose state is that of one never seen makes room for another. A newcomer that finds no room shares one state with all
 	// others of its kind, until there is some.
@@ -43,7 +43,7 @@ type Limiter struct {
 	leaky   bool
 	order   uint64 // of locks, see batch
 	seed    maphash.Seed
-	second  maphash.Seed // of the other half of an id
+	second  maphash.Seed
 	shift   uint
 	shards  []shard      // none with Keys = 1
 	shared  shard        // of keys that there is no room for; has one entry and no index

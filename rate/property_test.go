@@ -9,9 +9,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// operations is how many random operations each algorithm has to agree with its reference on.
-const operations = 1_000_000
-
 // draw makes an algorithm; all orders of magnitude are as likely.
 func magnitude(t *rapid.T, least, most int64, what string) int64 {
 	top := most
