@@ -213,7 +213,23 @@ func (p Permit) Pin() {
 	if p.token == nil {
 		return
 	}
-	s, id := p.token.slot, p.state&identity
+	p.token.slot.pin(p.state & identity)
+}
+
+// PinScoped is Pin for the scoped call of a goroutine, whose place may have no permit. It must not be called once that call may be over.
+func (b *Bulkhead) PinScoped(goroutine uint64) {
+	s, st := b.scopedOf(goroutine)
+	if s == nil {
+		return
+	}
+	if x := s.needExtra(); x.sited.Load()&identity != st&identity {
+		s.note(st, Site{}, false) // that of an earlier permit
+	}
+	s.pin(st & identity)
+}
+
+// pin marks the entry of an identity that was noted.
+func (s *slot) pin(id uint64) {
 	x := s.extra.Load()
 	for was := x.sited.Load(); was&identity == id && s.state.Load() == id|kindBusy; was = x.sited.Load() {
 		if x.sited.CompareAndSwap(was, was|pinned) {

@@ -168,15 +168,21 @@ func (b *Bulkhead) runsHere() bool {
 	if !goroutine.Fast() {
 		id = goroutine.ID()
 	}
+	s, _ := b.scopedOf(id)
+	return s != nil
+}
+
+// scopedOf finds the scoped entry of a goroutine; nil: it has none.
+func (b *Bulkhead) scopedOf(id uint64) (*slot, uint64) {
 	for t := b.table.Load(); t != nil; t = t.prev {
 		for n := range min(int(t.reach.Load())+1, len(t.slots)) {
 			s := t.at(id, n)
-			if holdsScoped(s.state.Load()) && s.goroutine.Load() == id {
-				return true
+			if st := s.state.Load(); holdsScoped(st) && s.goroutine.Load() == id {
+				return s, st
 			}
 		}
 	}
-	return false
+	return nil, 0
 }
 
 func holdsScoped(state uint64) bool {

@@ -141,10 +141,29 @@ func (g *Guard) doSlow(fn func() error) error {
 	return g.doPlanned(context.Background(), false, func(context.Context) error { return fn() })
 }
 
+// DoN is DoContext for a call that counts for n places, all or none, as EnterN says.
+func (g *Guard) DoN(ctx context.Context, n int, fn func(context.Context) error) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	p := g.plan.Load()
+	d := p.scoped
+	d.Weight = max(1, n)
+	return g.doWith(ctx, p, true, &d, fn)
+}
+
+// Pin says that the call of this key by Do, DoContext, DoN, Call or EnterScoped which runs on a goroutine is a stream: it is never evicted
+// or told as slow, however old. The goroutine is that of its stack trace. Pin must return before the call does.
+func (g *Guard) Pin(goroutine uint64) { g.plan.Load().bulkhead.PinScoped(goroutine) }
+
 // doPlanned is DoContext through all the stages of the key's plan, with or without its timeout.
 func (g *Guard) doPlanned(ctx context.Context, timed bool, fn func(context.Context) error) error {
 	p := g.plan.Load()
-	t, end, err := g.enterPlanned(ctx, p, timed, &p.scoped)
+	return g.doWith(ctx, p, timed, &p.scoped, fn)
+}
+
+func (g *Guard) doWith(ctx context.Context, p *plan, timed bool, d *bulkhead.Demand, fn func(context.Context) error) error {
+	t, end, err := g.enterPlanned(ctx, p, timed, d)
 	if err != nil {
 		return err
 	}

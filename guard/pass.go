@@ -86,16 +86,6 @@ func (g *Guard) EnterScoped(ctx context.Context) (Pass, error) {
 	return g.enterPass(ctx, p, &p.scoped, at)
 }
 
-// EnterScopedN is EnterScoped for a call that counts for n places, as EnterN says.
-//
-//go:noinline
-func (g *Guard) EnterScopedN(ctx context.Context, n int) (Pass, error) {
-	at, p := goroutine.Here(), g.plan.Load()
-	d := p.scoped
-	d.Weight = max(1, n)
-	return g.enterPass(ctx, p, &d, at)
-}
-
 // hold makes the permit of an admitted call, whose goroutine wears its badge from here on.
 func (g *Guard) hold(b *bulkhead.Bulkhead, t bulkhead.Ticket, at bulkhead.Site) bulkhead.Permit {
 	wears := g.marks && t.Held() && goroutine.Wear(t.Goroutine()) != nil

@@ -35,10 +35,12 @@ var stuckWays = map[string]func(g *guard.Guard, leave chan struct{}) error{
 		_, err := guard.CallWith(context.Background(), g, func(context.Context) (int, error) { return 1, stuckIn(leave) })
 		return err
 	},
-	"Enter":        inPass((*guard.Guard).Enter),
-	"EnterScoped":  inPass((*guard.Guard).EnterScoped),
-	"EnterN":       inPassN((*guard.Guard).EnterN),
-	"EnterScopedN": inPassN((*guard.Guard).EnterScopedN),
+	"Enter":       inPass((*guard.Guard).Enter),
+	"EnterScoped": inPass((*guard.Guard).EnterScoped),
+	"EnterN":      inPassN((*guard.Guard).EnterN),
+	"DoN": func(g *guard.Guard, leave chan struct{}) error {
+		return g.DoN(context.Background(), 2, func(context.Context) error { return stuckIn(leave) })
+	},
 }
 
 func inPass(enter func(*guard.Guard, context.Context) (guard.Pass, error)) func(*guard.Guard, chan struct{}) error {

@@ -65,10 +65,10 @@ type handler struct {
 	next   http.Handler
 	router router // next, if it can tell its patterns
 	first  atomic.Pointer[route]
+	shape  shape // of the server's writers
 }
 
-// ServeHTTP never recovers: a panic of the handler passes through with its own stack, and the deferred Exit counts the call as
-// unrecorded.
+// ServeHTTP never recovers: a panic of the handler passes through with its own stack, and the guard counts the call as unrecorded.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g := h.guard(r)
 	if g == nil {
@@ -81,41 +81,40 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel = h.m.inherit(r)
 		defer cancel()
 	}
-	weight := 1
-	if h.m.cfg.Weight != nil {
-		weight = h.m.cfg.Weight(r)
+	refused := true
+	serve := func(ctx context.Context) error {
+		refused = false
+		return h.serve(ctx, g, w, r)
 	}
-	var pass guard.Pass
 	var err error
-	if weight > 1 {
-		pass, err = g.EnterScopedN(ctx, weight)
+	if weigh := h.m.cfg.Weight; weigh != nil {
+		err = g.DoN(ctx, weigh(r), serve)
 	} else {
-		pass, err = g.EnterScoped(ctx)
+		err = g.DoContext(ctx, serve)
 	}
-	if err != nil {
+	if refused {
 		h.m.refuse(w, r, err)
-		return
 	}
-	defer pass.Exit()
+}
+
+// serve lets the handler answer an admitted request under its context, and says how that ended.
+func (h *handler) serve(ctx context.Context, g *guard.Guard, w http.ResponseWriter, r *http.Request) error {
 	inner := r
-	if c := pass.Context(); !same(c, r.Context()) {
-		inner = r.WithContext(c)
+	if !same(ctx, r.Context()) {
+		inner = r.WithContext(ctx)
 	}
-	wrapped, seen := wrap(w, pass)
-	run(h.next, wrapped, inner)
-	err = seen.end(inner.Context())
-	pass.Record(err)
+	wrapped, seen := h.wrap(w, g)
+	defer seen.release()
+	h.next.ServeHTTP(wrapped, inner)
+	err := seen.end(inner.Context())
 	if inner != r {
 		handBack(r, inner)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		fail(w, r, err) // or else the server answered with an empty 200
 	}
+	return err
 }
-
-// run is on the stack while the handler serves an admitted request. Package watchdog knows it by its name, as it does goroutine.Run: who
-// has it there wears its own badge, and nobody else's.
-func run(next http.Handler, w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) }
 
 // same reports whether two contexts are one, by the words of the interface: comparing the contexts themselves panics
 // where somebody's context is a struct with a slice in it.

@@ -5,8 +5,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/spillway-go/spillway/guard"
+	"github.com/spillway-go/spillway/internal/goroutine"
 )
 
 // What a ResponseWriter may do beyond its interface. Handlers find out by type assertions, so that a wrapped writer must have
@@ -69,61 +72,81 @@ func (w *writerFRP) Push(target string, o *http.PushOptions) error  { return w.p
 func (w *writerHRP) Push(target string, o *http.PushOptions) error  { return w.push(target, o) }
 func (w *writerFHRP) Push(target string, o *http.PushOptions) error { return w.push(target, o) }
 
+// shape remembers the abilities of the writers that came last: a server's are all of one type. It holds the address of their method table,
+// shifted to make room for the abilities.
+type shape struct{ last atomic.Uint64 }
+
+const abilityBits = 4
+
+func (s *shape) of(w http.ResponseWriter) int {
+	table := uint64((*[2]uintptr)(unsafe.Pointer(&w))[0])
+	if last := s.last.Load(); last>>abilityBits == table {
+		return int(last & (1<<abilityBits - 1))
+	}
+	set := abilities(w)
+	s.last.Store(table<<abilityBits | uint64(set))
+	return set
+}
+
 // wrap returns what the handler gets, and the writer inside of it.
-func wrap(inner http.ResponseWriter, pass guard.Pass) (http.ResponseWriter, *writer) {
-	switch abilities(inner) {
+func (h *handler) wrap(inner http.ResponseWriter, g *guard.Guard) (http.ResponseWriter, *writer) {
+	return wrap(inner, h.shape.of(inner), g)
+}
+
+func wrap(inner http.ResponseWriter, abilities int, g *guard.Guard) (http.ResponseWriter, *writer) {
+	switch abilities {
 	case canFlush:
 		x := new(writerF)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	case canHijack:
 		x := new(writerH)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	case canFlush | canHijack:
 		x := new(writerFH)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	case canReadFrom:
 		x := new(writerR)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	case canFlush | canReadFrom:
 		x := new(writerFR)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	case canHijack | canReadFrom:
 		x := new(writerHR)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	case canFlush | canHijack | canReadFrom:
 		x := new(writerFHR)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	case canPush:
 		x := new(writerP)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	case canFlush | canPush:
 		x := new(writerFP)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	case canHijack | canPush:
 		x := new(writerHP)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	case canFlush | canHijack | canPush:
 		x := new(writerFHP)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	case canReadFrom | canPush:
 		x := new(writerRP)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	case canFlush | canReadFrom | canPush:
 		x := new(writerFRP)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	case canHijack | canReadFrom | canPush:
 		x := new(writerHRP)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	case canFlush | canHijack | canReadFrom | canPush:
 		x := new(writerFHRP)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	default:
 		x := new(writer)
-		return x, x.set(inner, pass)
+		return x, x.set(inner, g)
 	}
 }
 
-func (w *writer) set(inner http.ResponseWriter, pass guard.Pass) *writer {
-	w.ResponseWriter, w.pass = inner, pass
+func (w *writer) set(inner http.ResponseWriter, g *guard.Guard) *writer {
+	w.ResponseWriter, w.guard, w.goroutine = inner, g, goroutine.ID()
 	return w
 }

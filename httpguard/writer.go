@@ -20,10 +20,11 @@ import (
 // goroutine at a time.
 type writer struct {
 	http.ResponseWriter
-	pass     guard.Pass // for Pin; the zero Pass once the handler has returned
-	status   int32      // of the answer, 0 before there is one
-	streams  bool       // the call is pinned
-	hijacked bool
+	guard     *guard.Guard // for Pin; nil once the handler has returned
+	goroutine uint64       // that serves the call
+	status    int32        // of the answer, 0 before there is one
+	streams   bool         // the call is pinned
+	hijacked  bool
 }
 
 // Unwrap is for http.ResponseController.
@@ -84,14 +85,17 @@ func isEventStream(contentType string) bool {
 func (w *writer) stream() {
 	if !w.streams {
 		w.streams = true
-		w.pass.Pin()
+		if w.guard != nil {
+			w.guard.Pin(w.goroutine)
+		}
 	}
 }
 
-// end is called when the handler has returned, and says how the call ended. A writer that outlives its request must not keep
-// the pass.
+// release is called when the handler is over, by a panic too: a writer that outlives its request must not pin another call.
+func (w *writer) release() { w.guard = nil }
+
+// end is called when the handler has returned, and says how the call ended.
 func (w *writer) end(ctx context.Context) error {
-	w.pass = guard.Pass{}
 	switch {
 	case w.hijacked:
 		return nil

@@ -130,7 +130,7 @@ func TestWrappedWriterCanWhatTheInnerCan(t *testing.T) {
 		if got := abilities(inner); got != set {
 			t.Fatalf("the test's writer %d has abilities %d", set, got)
 		}
-		w, seen := wrap(inner, guard.Pass{})
+		w, seen := wrapped(inner)
 		if got := abilities(w); got != set {
 			t.Errorf("a writer of abilities %04b is wrapped as %04b", set, got)
 		}
@@ -187,7 +187,7 @@ func TestFlushThroughTheController(t *testing.T) {
 		{&errFlush{sink{header: http.Header{}}, broken}, broken, 200},
 		{unwraps{writerWith(canFlush, new(string))}, nil, 200},
 	} {
-		w, seen := wrap(c.inner, guard.Pass{})
+		w, seen := wrapped(c.inner)
 		err := http.NewResponseController(w).Flush()
 		if !errors.Is(err, c.want) || !seen.streams || seen.status != c.status {
 			t.Errorf("%T: Flush: %v, stream %v, status %d", c.inner, err, seen.streams, seen.status)
@@ -278,13 +278,13 @@ func TestGivingUpIsAFailure(t *testing.T) {
 // ReadFrom of nothing leaves the status open, as the server's does.
 func TestReadFromNothing(t *testing.T) {
 	var used string
-	w, seen := wrap(writerWith(canReadFrom, &used), guard.Pass{})
+	w, seen := wrapped(writerWith(canReadFrom, &used))
 	io.Copy(w, onlyReader{strings.NewReader("")})
 	w.WriteHeader(500)
 	if used != "R" || seen.end(context.Background()) == nil {
 		t.Errorf("used %q, status %d", used, seen.status)
 	}
-	w, seen = wrap(writerWith(canReadFrom, &used), guard.Pass{})
+	w, seen = wrapped(writerWith(canReadFrom, &used))
 	w.Header().Set("Content-Type", "text/event-stream")
 	io.Copy(w, onlyReader{strings.NewReader("data")})
 	if seen.status != 200 || !seen.streams {
@@ -321,18 +321,60 @@ func TestLeakedWriter(t *testing.T) {
 	}
 }
 
-// Or else it would hide the loss of a later pass.
-func TestEndedWriterKeepsNoPass(t *testing.T) {
-	_, rt := newMiddlewareWithoutInjector(t)
-	pass, err := rt.For("k").Enter(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pass.Exit()
-	_, seen := wrap(writerWith(0, nil), pass)
-	seen.end(t.Context())
-	if seen.pass != (guard.Pass{}) {
-		t.Error("the writer still has the pass")
+// Or else it would pin a later call of its goroutine, also when the handler panicked.
+func TestEndedWriterPinsNothing(t *testing.T) {
+	m, rt := newMiddleware(t, Config{})
+	var leaked http.ResponseWriter
+	h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		leaked = w
+		panic(http.ErrAbortHandler)
+	}))
+	func() {
+		defer func() { _ = recover() }()
+		get(h, "/")
+	}()
+	get(m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		flush(leaked)
+		if only(t, rt).Pinned {
+			t.Error("the leaked writer made the next call a stream")
+		}
+	})), "/")
+}
+
+// A stream that begins on another goroutine than the handler's is one.
+func TestStreamOfAnotherGoroutine(t *testing.T) {
+	m, rt := newMiddleware(t, Config{})
+	get(m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			flush(w)
+		}()
+		<-done
+		if !only(t, rt).Pinned {
+			t.Error("it is no stream")
+		}
+	})), "/")
+}
+
+// wrapped is wrap for a writer of no call.
+func wrapped(inner http.ResponseWriter) (http.ResponseWriter, *writer) {
+	return wrap(inner, abilities(inner), nil)
+}
+
+// The abilities that are remembered are those of the writer at hand.
+func TestShape(t *testing.T) {
+	var s shape
+	var used string
+	for range 2 {
+		for set := range 16 {
+			w := writerWith(set, &used)
+			for range 2 {
+				if got := s.of(w); got != set {
+					t.Errorf("abilities %04b are taken for %04b", set, got)
+				}
+			}
+		}
 	}
 }
 

@@ -150,7 +150,7 @@ func entryAt(pc uintptr) uintptr {
 }
 
 // runNames are the functions that call a guarded function, on a goroutine that put its badge on before and takes it off afterwards.
-var runNames = [...]string{nameOf(goroutine.Run), nameOf(goroutine.RunContext), house + "httpguard.run"}
+var runNames = [...]string{nameOf(goroutine.Run), nameOf(goroutine.RunContext)}
 
 func nameOf(fn any) string { return runtime.FuncForPC(reflect.ValueOf(fn).Pointer()).Name() }
 
