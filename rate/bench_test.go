@@ -3,10 +3,7 @@ package rate
 import (
 	"context"
 	"strconv"
-	"sync"
 	"testing"
-
-	"github.com/spillway-go/spillway/internal/clock"
 )
 
 func benchLimiter(b *testing.B, a Algorithm, keys int) *Limiter {
@@ -74,37 +71,21 @@ func BenchmarkByKey(b *testing.B) {
 	for i := range keys {
 		keys[i] = "user-" + strconv.Itoa(i)
 	}
-	l := benchLimiter(b, plenty, 2*n)
+	l, ctx := benchLimiter(b, plenty, 2*n), context.Background()
 	for _, k := range keys {
 		l.Allow(k)
 	}
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		l.Allow(keys[i*7919%n])
-		i++
-	}
-}
-
-func BenchmarkClock(b *testing.B) {
-	for b.Loop() {
-		clock.Now()
-	}
-}
-
-func BenchmarkPour(b *testing.B) {
-	r, _ := compile(plenty)
-	var c cell
-	now := int64(1) << 61
-	for b.Loop() {
-		now += 50
-		r.pour(&c, now, 1)
-	}
-}
-func BenchmarkMutex(b *testing.B) {
-	var m sync.Mutex
-	for b.Loop() {
-		m.Lock()
-		m.Unlock()
+	for name, f := range map[string]func(string){
+		"Allow": func(k string) { l.Allow(k) },
+		"Take":  func(k string) { _, _ = l.Take(ctx, k, 1) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				f(keys[i*7919%n])
+				i++
+			}
+		})
 	}
 }
