@@ -253,6 +253,29 @@ func TestClosedOpens(t *testing.T) {
 	})
 }
 
+// A receipt counts in units of its time: after a change of the rate it buys nothing.
+func TestGiveBackAcrossRates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, a := range []Algorithm{TokenBucket{Rate: PerHour(1), Burst: 5}, LeakyBucket{Rate: PerHour(1), Queue: 4}} {
+			b := bucket(t, a)
+			d := take(t, b, 5)
+			if err := b.l.SetRate(PerHour(3)); err != nil {
+				t.Fatal(err)
+			}
+			_ = b.GiveBack(t.Context(), d)
+			if p, _ := b.Peek(t.Context(), 1); p.Remaining != 0 {
+				t.Errorf("%T: %+v", a, p)
+			}
+			_ = b.GiveBack(t.Context(), Decision{OK: true})
+			_ = b.GiveBack(t.Context(), Decision{})
+			_ = b.GiveBack(t.Context(), take(t, b, 1)) // refused
+			if p, _ := b.Peek(t.Context(), 1); p.Remaining != 0 {
+				t.Errorf("%T: %+v", a, p)
+			}
+		}
+	})
+}
+
 func TestLeakyAllowDoesNotQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bucket(t, LeakyBucket{Rate: PerSecond(10), Queue: 5})
