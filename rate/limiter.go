@@ -22,7 +22,8 @@ const (
 type Config struct {
 	Algorithm Algorithm
 	// Keys is how many keys have a state of their own, 1 to MaxKeys; 0 means 100,000. A key takes 64 bytes at most, whatever its
-	// length (hashes of 96 bits and more stand for it), and in a sliding window 8 for each segment and one more. With 1 all keys share one state.
+	// length (hashes of 96 bits and more stand for it), and in a sliding window 9 more for each segment and one. With 1 all keys
+	// share one state.
 	//
 	// A key whose state is that of one never seen makes room for another. A newcomer that finds no room shares one state with all
 	// others of its kind, until there is some.
@@ -101,7 +102,7 @@ func (l *Limiter) build(r rule) {
 	if l.config.Keys == 1 || l.config.Store != nil {
 		return
 	}
-	width := min(8, bits.Len(uint(l.config.Keys/256)))
+	width := min(8, bits.Len(uint(l.config.Keys/1024)))
 	l.shift = uint(64 - width)
 	l.shards = make([]shard, 1<<width)
 	for i := range l.shards {

@@ -24,8 +24,9 @@ const (
 	batch    = 500 * time.Microsecond
 	// Several goroutines have to outlast their start.
 	parallelBatch = 5 * time.Millisecond
-	// setups is how often each contender is set up, so that no lucky place in memory decides.
-	setups = 8
+	// maxSetups is how often each contender is set up, so that no lucky place in memory decides; half as often with a hundred
+	// thousand keys of its own.
+	maxSetups = 8
 )
 
 // ample is a rate that admits everything here, and still leaves no bucket full between two visits.
@@ -36,8 +37,9 @@ type loop func(n int) error
 
 // contender is one way to decide.
 type contender struct {
-	name string
-	make func() (loop, error)
+	name  string
+	keyed bool // by one of many keys
+	make  func() (loop, error)
 }
 
 // expect turns a decision into a loop that fails when the answer is another one.
@@ -89,7 +91,7 @@ func ours(a rate.Algorithm, keys int) (*rate.Limiter, error) {
 
 // handle is ours on a resolved handle.
 func handle(name string, a rate.Algorithm, want bool) contender {
-	return contender{name, func() (loop, error) {
+	return contender{name, false, func() (loop, error) {
 		l, err := ours(a, 1)
 		if err != nil {
 			return nil, err
@@ -109,7 +111,7 @@ var (
 	sliding = handle("SlidingWindow, Allow", rate.SlidingWindow{Limit: 1 << 40, Window: time.Second}, true)
 	fixed   = handle("FixedWindow, Allow", rate.FixedWindow{Limit: 1 << 40, Window: time.Second}, true)
 
-	take = contender{"TokenBucket, Take", func() (loop, error) {
+	take = contender{"TokenBucket, Take", false, func() (loop, error) {
 		l, err := ours(tokens, 1)
 		if err != nil {
 			return nil, err
@@ -117,14 +119,14 @@ var (
 		b, ctx := l.Bucket(""), context.Background()
 		return expect(true, func() bool { d, err := b.Take(ctx, 1); return err == nil && d.OK }), nil
 	}}
-	keyAllow = contender{"TokenBucket by key, Allow", func() (loop, error) {
+	keyAllow = contender{"TokenBucket by key, Allow", true, func() (loop, error) {
 		l, err := ours(tokens, 2*manyKeys)
 		if err != nil {
 			return nil, err
 		}
 		return byKey(l.Allow), nil
 	}}
-	keyTake = contender{"TokenBucket by key, Take", func() (loop, error) {
+	keyTake = contender{"TokenBucket by key, Take", true, func() (loop, error) {
 		l, err := ours(tokens, 2*manyKeys)
 		if err != nil {
 			return nil, err
@@ -133,16 +135,16 @@ var (
 		return byKey(func(k string) bool { d, err := l.Take(ctx, k, 1); return err == nil && d.OK }), nil
 	}}
 
-	xtime = contender{"x/time/rate, Allow", func() (loop, error) {
+	xtime = contender{"x/time/rate, Allow", false, func() (loop, error) {
 		l := xrate.NewLimiter(ample, 1<<24)
 		return expect(true, l.Allow), nil
 	}}
-	xtimeRefused = contender{"x/time/rate, Allow, refused", func() (loop, error) {
+	xtimeRefused = contender{"x/time/rate, Allow, refused", false, func() (loop, error) {
 		l := xrate.NewLimiter(1.0/3600, 1)
 		l.Allow()
 		return expect(false, l.Allow), nil
 	}}
-	sethvargo = contender{"sethvargo memory store by key, Take", func() (loop, error) {
+	sethvargo = contender{"sethvargo memory store by key, Take", true, func() (loop, error) {
 		s, err := memorystore.New(&memorystore.Config{Tokens: 1 << 40, Interval: time.Hour, InitialAlloc: manyKeys})
 		if err != nil {
 			return nil, err
@@ -150,7 +152,7 @@ var (
 		ctx := context.Background()
 		return byKey(func(k string) bool { _, _, _, ok, err := s.Take(ctx, k); return err == nil && ok }), nil
 	}}
-	throttledKey = contender{"throttled GCRA by key, RateLimit", func() (loop, error) {
+	throttledKey = contender{"throttled GCRA by key, RateLimit", true, func() (loop, error) {
 		s, err := throttledmem.NewCtx(0)
 		if err != nil {
 			return nil, err
@@ -162,7 +164,7 @@ var (
 		ctx := context.Background()
 		return byKey(func(k string) bool { limited, _, err := l.RateLimitCtx(ctx, k, 1); return err == nil && !limited }), nil
 	}}
-	ululeKey = contender{"ulule memory store by key, Get", func() (loop, error) {
+	ululeKey = contender{"ulule memory store by key, Get", true, func() (loop, error) {
 		l := limiter.New(memory.NewStore(), limiter.Rate{Period: time.Hour, Limit: 1 << 40})
 		ctx := context.Background()
 		return byKey(func(k string) bool { c, err := l.Get(ctx, k); return err == nil && !c.Reached }), nil
@@ -203,11 +205,11 @@ type row struct {
 	Most       float64        `json:"most,omitempty"`
 }
 
-func (p pairing) side(c contender, size time.Duration) (paired.Side, error) {
+func (p pairing) side(c contender, size time.Duration, setups int) (paired.Side, error) {
 	var runs []paired.Run
 	n := setups
-	if c.name == keyAllow.name || c.name == keyTake.name || c.name == sethvargo.name || c.name == throttledKey.name || c.name == ululeKey.name {
-		n = 2 // a hundred thousand keys lie in no special place
+	if c.keyed {
+		n = (setups + 1) / 2
 	}
 	for range n {
 		l, err := c.make()
@@ -224,17 +226,18 @@ func (p pairing) side(c contender, size time.Duration) (paired.Side, error) {
 }
 
 func measureCost(ctx context.Context, rounds int) ([]row, error) {
+	setups := min(maxSetups, max(1, rounds/10))
 	pairs := make([]*paired.Pair, len(pairings))
 	for i, p := range pairings {
 		size, every := batch, 1
 		if p.goroutines > 1 {
 			size, every = parallelBatch, 4
 		}
-		b, err := p.side(p.b, size)
+		b, err := p.side(p.b, size, setups)
 		if err != nil {
 			return nil, err
 		}
-		a, err := p.side(p.a, size)
+		a, err := p.side(p.a, size, setups)
 		if err != nil {
 			return nil, err
 		}
