@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
-
-	"github.com/spillway-go/spillway/guard"
 )
 
 // Middleware guards the handlers that it wraps. Make it with New: Handler of the zero value panics. All its methods are safe for
@@ -84,7 +82,20 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refused := true
 	serve := func(ctx context.Context) error {
 		refused = false
-		return h.serve(ctx, g, w, r)
+		inner := r
+		if !same(ctx, r.Context()) {
+			inner = r.WithContext(ctx)
+		}
+		wrapped, seen := wrap(w, h.shape.of(w), g)
+		h.next.ServeHTTP(wrapped, inner)
+		err := seen.end(inner.Context())
+		if inner != r {
+			handBack(r, inner)
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			fail(w, r, err) // or else the server answered with an empty 200
+		}
+		return err
 	}
 	var err error
 	if weigh := h.m.cfg.Weight; weigh != nil {
@@ -95,25 +106,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refused {
 		h.m.refuse(w, r, err)
 	}
-}
-
-// serve lets the handler answer an admitted request under its context, and says how that ended.
-func (h *handler) serve(ctx context.Context, g *guard.Guard, w http.ResponseWriter, r *http.Request) error {
-	inner := r
-	if !same(ctx, r.Context()) {
-		inner = r.WithContext(ctx)
-	}
-	wrapped, seen := h.wrap(w, g)
-	defer seen.release()
-	h.next.ServeHTTP(wrapped, inner)
-	err := seen.end(inner.Context())
-	if inner != r {
-		handBack(r, inner)
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		fail(w, r, err) // or else the server answered with an empty 200
-	}
-	return err
 }
 
 // same reports whether two contexts are one, by the words of the interface: comparing the contexts themselves panics

@@ -88,11 +88,7 @@ func (s *shape) of(w http.ResponseWriter) int {
 	return set
 }
 
-// wrap returns what the handler gets, and the writer inside of it.
-func (h *handler) wrap(inner http.ResponseWriter, g *guard.Guard) (http.ResponseWriter, *writer) {
-	return wrap(inner, h.shape.of(inner), g)
-}
-
+// wrap returns what the handler gets for a writer of these abilities, and the writer inside of it.
 func wrap(inner http.ResponseWriter, abilities int, g *guard.Guard) (http.ResponseWriter, *writer) {
 	switch abilities {
 	case canFlush:

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"testing"
 	"time"
-
 )
 
 func TestResponseController(t *testing.T) {

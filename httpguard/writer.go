@@ -91,11 +91,10 @@ func (w *writer) stream() {
 	}
 }
 
-// release is called when the handler is over, by a panic too: a writer that outlives its request must not pin another call.
-func (w *writer) release() { w.guard = nil }
-
-// end is called when the handler has returned, and says how the call ended.
+// end is called when the handler has returned, and says how the call ended. A writer that outlives its request must not pin another
+// call.
 func (w *writer) end(ctx context.Context) error {
+	w.guard = nil
 	switch {
 	case w.hijacked:
 		return nil

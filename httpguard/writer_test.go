@@ -321,26 +321,6 @@ func TestLeakedWriter(t *testing.T) {
 	}
 }
 
-// Or else it would pin a later call of its goroutine, also when the handler panicked.
-func TestEndedWriterPinsNothing(t *testing.T) {
-	m, rt := newMiddleware(t, Config{})
-	var leaked http.ResponseWriter
-	h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		leaked = w
-		panic(http.ErrAbortHandler)
-	}))
-	func() {
-		defer func() { _ = recover() }()
-		get(h, "/")
-	}()
-	get(m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		flush(leaked)
-		if only(t, rt).Pinned {
-			t.Error("the leaked writer made the next call a stream")
-		}
-	})), "/")
-}
-
 // A stream that begins on another goroutine than the handler's is one.
 func TestStreamOfAnotherGoroutine(t *testing.T) {
 	m, rt := newMiddleware(t, Config{})
