@@ -86,8 +86,8 @@ func takeFrom(ctx context.Context, store Store, requests []Request) ([]Decision,
 	if len(ds) != len(requests) {
 		return nil, fmt.Errorf("rate: the store %T gave %d decisions about %d requests", store, len(ds), len(requests))
 	}
-	for i := range ds {
-		ds[i].n = requests[i].N
+	for i, r := range requests {
+		ds[i].n = r.N
 	}
 	return ds, nil
 }

@@ -98,7 +98,7 @@ func FuzzConfig(f *testing.F) {
 		}
 		r, err := compile(a)
 		if err != nil {
-			for _, line := range strings.Split(err.Error(), "\n") {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
 				if !strings.HasPrefix(line, "rate: ") || !strings.Contains(line, "must ") {
 					t.Errorf("the sentence is %q", line)
 				}

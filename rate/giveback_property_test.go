@@ -26,7 +26,8 @@ type held struct {
 // in between, and falls short by no more than what accrued meanwhile.
 func TestGiveBackTokens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		a, _ := models[0].draw(rt)
+		alg, _ := models[0].draw(rt)
+		a, _ := alg.(TokenBucket)
 		r, _ := compile(a)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 2))
 		s := state{rule: r, now: int64(1) << 61}
@@ -73,7 +74,7 @@ func TestGiveBackTokens(t *testing.T) {
 				open[i].worth = min(open[i].worth, r.level(&s.cell, s.now))
 			}
 		}
-		if err := judgeBucket(a.(TokenBucket), log); err != nil {
+		if err := judgeBucket(a, log); err != nil {
 			rt.Fatalf("%+v: %v", a, err)
 		}
 	})
@@ -150,7 +151,7 @@ func forget(ref reference, h held) {
 func TestGiveBackQueue(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		alg, _ := models[1].draw(rt)
-		a := alg.(LeakyBucket)
+		a, _ := alg.(LeakyBucket)
 		r, _ := compile(a)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 4))
 		s := state{rule: r, now: int64(1) << 61}
@@ -190,7 +191,7 @@ func TestGiveBackQueue(t *testing.T) {
 func TestTrueWindowsHold(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		alg, _ := models[2].draw(rt)
-		a := alg.(SlidingWindow)
+		a, _ := alg.(SlidingWindow)
 		r, _ := compile(a)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 5))
 		s := state{rule: r, segs: make([]int64, r.segments), now: int64(1) << 61}

@@ -42,6 +42,7 @@ func (r Rate) String() string {
 		per = "m"
 	case time.Hour:
 		per = "h"
+	default:
 	}
 	return strconv.FormatInt(r.N, 10) + "/" + per
 }

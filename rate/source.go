@@ -2,7 +2,6 @@ package rate
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -58,27 +57,18 @@ func (f *feed) see(d *Decision) {
 
 func (f *feed) ask(want int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), SourceTimeout)
-	defer cancel()
-	grant, err := f.call(ctx, want)
-	if err != nil {
-		grant = Grant{Next: SourcePause}
-	}
-	f.limiter.fill(grant.Tokens)
-	f.next.Store(clock.Now() + int64(max(sourceLeast, min(grant.Next, MaxPer))))
-	f.busy.Store(false)
-	f.limiter.lines.kickAll()
-}
-
-func (f *feed) call(ctx context.Context, want int64) (g Grant, err error) {
-	failed := true
+	grant := Grant{Next: SourcePause} // until the source answers: an error, a panic and an end of its goroutine are one
 	defer func() {
-		if p := recover(); failed {
-			g, err = Grant{}, fmt.Errorf("rate: the TokenSource panicked: %v", p)
-		}
+		_ = recover()
+		cancel()
+		f.limiter.fill(grant.Tokens)
+		f.next.Store(clock.Now() + int64(max(sourceLeast, min(grant.Next, MaxPer))))
+		f.busy.Store(false)
+		f.limiter.lines.kickAll()
 	}()
-	g, err = f.source.Tokens(ctx, want)
-	failed = false
-	return g, err
+	if g, err := f.source.Tokens(ctx, want); err == nil {
+		grant = g
+	}
 }
 
 // fill puts tokens into the one bucket of a limiter with a source.

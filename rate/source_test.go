@@ -3,6 +3,7 @@ package rate
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -61,7 +62,7 @@ func TestSourceThatFails(t *testing.T) {
 	for name, answer := range map[string]func(context.Context, int64) (Grant, error){
 		"error":    func(context.Context, int64) (Grant, error) { return Grant{Tokens: 10}, errors.New("down") },
 		"panic":    func(context.Context, int64) (Grant, error) { panic("down") },
-		"nil":      func(context.Context, int64) (Grant, error) { panic(nil) },
+		"exit":     func(context.Context, int64) (Grant, error) { runtime.Goexit(); return Grant{}, nil },
 		"negative": func(context.Context, int64) (Grant, error) { return Grant{Tokens: -5, Next: time.Second}, nil },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,45 +16,48 @@ import (
 	"pgregory.net/rapid"
 )
 
-// inspect checks that index, entries and counts of all shards agree.
+// inspect checks that index, entries and counts of all shards agree, while nobody uses them.
 func (l *Limiter) inspect() error {
 	total := 0
 	for i := range l.shards {
-		s := &l.shards[i]
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		indexed := 0
-		for _, v := range s.index {
-			if v != 0 {
-				indexed++
-			}
+		if err := l.shards[i].inspect(); err != nil {
+			return fmt.Errorf("shard %d: %w", i, err)
 		}
-		live := 0
-		for k := range s.made {
-			e, _ := s.entry(k)
-			if e.gen == 0 {
-				continue
-			}
-			live++
-			if s.find(id{e.a, e.b}) != k {
-				return fmt.Errorf("shard %d: entry %d cannot be found", i, k)
-			}
-		}
-		free := 0
-		for f := s.free; f != 0; free++ {
-			e, _ := s.entry(f - 1)
-			if e.gen != 0 {
-				return fmt.Errorf("shard %d: entry %d is in use and free", i, f-1)
-			}
-			f = int(e.at)
-		}
-		if indexed != s.used || live != s.used || free != s.made-s.used {
-			return fmt.Errorf("shard %d: %d in the index, %d live, %d free, of %d and %d made", i, indexed, live, free, s.used, s.made)
-		}
-		total += live
+		total += l.shards[i].used
 	}
 	if got := l.Stats().Keys; got != total {
 		return fmt.Errorf("%d keys are counted, %d there", got, total)
+	}
+	return nil
+}
+
+func (s *shard) inspect() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	indexed, live, free := 0, 0, 0
+	for _, v := range s.index {
+		if v != 0 {
+			indexed++
+		}
+	}
+	for k := range s.made {
+		e, _ := s.entry(k)
+		if e.gen == 0 {
+			continue
+		}
+		if live++; s.find(id{e.a, e.b}) != k {
+			return fmt.Errorf("entry %d cannot be found", k)
+		}
+	}
+	for f := s.free; f != 0; free++ {
+		e, _ := s.entry(f - 1)
+		if e.gen != 0 {
+			return fmt.Errorf("entry %d is in use and free", f-1)
+		}
+		f = int(e.at)
+	}
+	if indexed != s.used || live != s.used || free != s.made-s.used {
+		return fmt.Errorf("%d in the index, %d live, %d free, of %d and %d made", indexed, live, free, s.used, s.made)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -77,7 +78,7 @@ func byKey(decide func(key string) bool) loop {
 		at := rand.IntN(len(visits))
 		for range n {
 			if !decide(keys[visits[at&(len(visits)-1)]]) {
-				return fmt.Errorf("a decision by key was a no")
+				return errors.New("a decision by key was a no")
 			}
 			at++
 		}
