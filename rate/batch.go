@@ -50,9 +50,7 @@ func Take(ctx context.Context, requests []Request) ([]Decision, error) {
 	b.unlock()
 	for i := range b.items {
 		it := &b.items[i]
-		if it.ahead {
-			it.bucket.behind(it.d)
-		}
+		it.bucket.behind(it.d, it.ahead)
 		if f := it.bucket.l.feed; f != nil && !it.peek {
 			f.see(it.d)
 		}
@@ -122,7 +120,7 @@ type item struct {
 	bucket Bucket
 	n      int64
 	peek   bool
-	ahead  bool // others stand in line for the key
+	ahead  int64 // what others ask for who stand in line for the key
 	d      *Decision
 
 	s    *shard
@@ -217,13 +215,14 @@ func (b *batch) take() {
 			continue
 		}
 		b.find(it, now)
-		it.ahead = l.slow.Load() != 0 && l.lines.units(it.bucket.key) != 0
-		if it.peek || it.ahead {
+		if l.slow.Load() != 0 {
+			it.ahead = l.lines.ahead(it.bucket.key)
+		}
+		if it.peek || it.ahead != 0 {
 			it.d.peek(&it.s.rule, it.e, it.segs, now, it.n)
-			it.d.OK = it.d.OK && !it.ahead
+			it.d.OK = it.d.OK && it.ahead == 0
 		} else {
 			it.d.take(it.s, it.e, it.segs, now, it.n)
-			it.d.shared = it.s == &l.shared
 		}
 		passed = passed && it.d.OK
 	}

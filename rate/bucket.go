@@ -152,14 +152,13 @@ func (b *Bucket) takeNow(n int64) (d Decision) {
 	now := clock.Now()
 	s, e, segs := b.lock(now)
 	d.take(s, e, segs, now, n)
-	d.shared = s == &b.l.shared
 	s.mu.Unlock()
 	return d
 }
 
 // take decides about 1 to limit. The caller holds s.mu.
 func (d *Decision) take(s *shard, e *entry, segs []int64, now, n int64) {
-	d.n, d.gen, d.version = n, e.gen, s.rule.version
+	d.n, d.e, d.gen, d.version = n, e, e.gen, s.rule.version
 	d.receipt, d.OK = s.rule.take(&e.cell, segs, now, n)
 	s.rule.describe(d, &e.cell, segs, now)
 }
@@ -173,7 +172,7 @@ func (b *Bucket) Peek(ctx context.Context, n int64) (Decision, error) {
 		return b.ask(ctx, n, true)
 	}
 	d := b.peek(n)
-	b.behind(&d)
+	b.behind(&d, b.l.lines.ahead(b.key))
 	return d, nil
 }
 

@@ -267,6 +267,7 @@ func TestGiveBackAcrossRates(t *testing.T) {
 				t.Errorf("%T: %+v", a, p)
 			}
 			_ = b.GiveBack(t.Context(), Decision{OK: true})
+			_ = b.GiveBack(t.Context(), take(t, bucket(t, a), 5)) // of another bucket
 			_ = b.GiveBack(t.Context(), Decision{})
 			_ = b.GiveBack(t.Context(), take(t, b, 1)) // refused
 			if p, _ := b.Peek(t.Context(), 1); p.Remaining != 0 {

@@ -38,9 +38,9 @@ type Decision struct {
 
 	n       int64
 	receipt receipt
+	e       *entry // where it was counted, if anything was
 	gen     uint32
 	version uint32
-	shared  bool
 }
 
 func badCount(n int64) error {

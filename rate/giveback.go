@@ -7,8 +7,8 @@ import (
 	"github.com/spillway-go/spillway/internal/clock"
 )
 
-// GiveBack returns what a Take of this bucket took, because it was not needed after all. At most once for each decision, see
-// Reserve for one that counts. A decision that took nothing gives back nothing. The error is that of a Store.
+// GiveBack returns what a Take of this key took, because it was not needed after all. At most once for each decision, see
+// Reserve for one that counts. A decision that took nothing, or of another key, gives back nothing. The error is that of a Store.
 //
 // It is as if the request had never been, with these bounds, all on the safe side: tokens that accrued again since the
 // Take are not given back a second time; a window that is over takes nothing back; a place in a leaky bucket is given
@@ -25,31 +25,31 @@ func (b *Bucket) GiveBack(ctx context.Context, d Decision) error {
 }
 
 func (b *Bucket) giveBack(d Decision) {
-	if !d.OK || d.gen == 0 { // refused, or only looked at
+	if !d.OK || d.e == nil { // refused, or only looked at
 		return
 	}
 	now := clock.Now()
-	s := b.s
-	if d.shared {
+	s, crowd := b.s, d.e == b.l.alone.e
+	if crowd {
 		s = &b.l.shared
 	}
 	s.mu.Lock()
-	if e, segs := b.held(s, d.gen); e != nil && s.rule.version == d.version {
+	if e, segs := b.held(s); e == d.e && e.gen == d.gen && s.rule.version == d.version {
 		s.rule.giveBack(&e.cell, segs, now, d.n, d.receipt)
 		s.open()
 	}
 	s.mu.Unlock()
 	switch {
 	case b.l.slow.Load() == 0:
-	case d.shared:
+	case crowd:
 		b.l.lines.kickAll()
 	default:
 		b.l.lines.kick(b.key)
 	}
 }
 
-// held returns the entry that a decision was made on, if it is still the same. The caller holds s.mu.
-func (b *Bucket) held(s *shard, gen uint32) (*entry, []int64) {
+// held returns the bucket's entry in a shard, nil if there is none. The caller holds s.mu.
+func (b *Bucket) held(s *shard) (*entry, []int64) {
 	i := 0
 	if s != &b.l.shared {
 		i = s.find(b.id)
@@ -57,11 +57,7 @@ func (b *Bucket) held(s *shard, gen uint32) (*entry, []int64) {
 	if i < 0 {
 		return nil, nil
 	}
-	e, segs := s.entry(i)
-	if e.gen != gen {
-		return nil, nil
-	}
-	return e, segs
+	return s.entry(i)
 }
 
 // Reservation is a decision that can be given back, once.

@@ -1,12 +1,15 @@
 package rate
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // lines are the calls that wait, in a line for each key. Nobody passes them: while there is a line, Allow and Take
 // of the key refuse.
 type lines struct {
-	mu    sync.Mutex // guards all below; the last of the locks: no other is taken under it
-	byKey map[string][]*waiter
+	mu    sync.Mutex           // guards all below; the last of the locks: no other is taken under it
+	byKey map[string][]*waiter // no line is empty
 }
 
 // waiter is a call in a line. The first of a line tries; the others wait to become the first.
@@ -44,12 +47,8 @@ func (l *lines) leave(key string, w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	line := l.byKey[key]
-	for i := range line {
-		if line[i] == w {
-			line = append(line[:i], line[i+1:]...)
-			break
-		}
-	}
+	i := slices.Index(line, w)
+	line = slices.Delete(line, i, i+1)
 	if len(line) == 0 {
 		delete(l.byKey, key)
 		return
@@ -58,15 +57,14 @@ func (l *lines) leave(key string, w *waiter) {
 	line[0].wake()
 }
 
-// units is what those in a key's line ask for together.
-func (l *lines) units(key string) (n int64) {
+// ahead is what those in a key's line ask for together, 0 without a line. Of a long one the first count: a newcomer who is told a
+// time too early finds the line again.
+func (l *lines) ahead(key string) (n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, w := range l.byKey[key] {
+	line := l.byKey[key]
+	for _, w := range line[:min(len(line), 64)] {
 		n += w.n
-		if n >= MaxLimit {
-			return MaxLimit
-		}
 	}
 	return n
 }
@@ -75,7 +73,7 @@ func (l *lines) units(key string) (n int64) {
 func (l *lines) kick(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if line := l.byKey[key]; len(line) != 0 {
+	if line := l.byKey[key]; line != nil {
 		line[0].wake()
 	}
 }

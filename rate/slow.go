@@ -32,9 +32,9 @@ func (b *Bucket) decide(ctx context.Context, n int64, queue bool) (Decision, err
 	if n > l.limit {
 		return b.peek(n), nil
 	}
-	if l.lines.units(b.key) != 0 {
+	if ahead := l.lines.ahead(b.key); ahead != 0 {
 		d := b.peek(n)
-		b.behind(&d)
+		b.behind(&d, ahead)
 		return d, nil
 	}
 	if !queue && l.leaky {
@@ -59,19 +59,18 @@ func (b *Bucket) atOnce(n int64) (d Decision) {
 		return d
 	}
 	d.take(s, e, segs, now, n)
-	d.shared = s == &b.l.shared
 	return d
 }
 
-// behind turns a decision into that of somebody who comes after those in line, if there are any.
-func (b *Bucket) behind(d *Decision) {
-	ahead := b.l.lines.units(b.key)
-	if ahead == 0 || d.RetryAfter == Never {
+// behind turns a decision into that of somebody who comes after those in line, who ask for ahead together; 0: there is none.
+func (b *Bucket) behind(d *Decision, ahead int64) {
+	if ahead == 0 {
 		return
 	}
-	all := b.peek(min(b.l.limit, ahead+d.n))
 	d.OK, d.Wait = false, 0
-	d.RetryAfter = max(1, all.RetryAfter)
+	if d.RetryAfter != Never {
+		d.RetryAfter = max(1, b.peek(min(b.l.limit, ahead+d.n)).RetryAfter)
+	}
 }
 
 // ask asks the store.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,6 +172,51 @@ func TestWaitersWake(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})
+}
+
+// Lines that come and go under others' eyes neither let anybody through uncounted nor lose anything.
+func TestLineStress(t *testing.T) {
+	const burst, goroutines = 3000, 6
+	l := limiter(t, TokenBucket{Rate: PerHour(1), Burst: burst}, 1)
+	if err := l.SetRate(PerHour(0)); err != nil {
+		t.Fatal(err)
+	}
+	other := limiter(t, FixedWindow{Limit: MaxLimit, Window: time.Hour}, 1)
+	b := l.Bucket("")
+	var through atomic.Int64
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			for i := range 2000 {
+				switch (g + i) % 4 {
+				case 0:
+					if b.Allow() {
+						through.Add(1)
+					}
+				case 1:
+					if d, _ := b.Take(t.Context(), 2); d.OK {
+						through.Add(2)
+					}
+				case 2:
+					ctx, cancel := context.WithCancel(t.Context())
+					go cancel()
+					if b.Wait(ctx, 3) == nil {
+						through.Add(3)
+					}
+				case 3:
+					rs := []Request{{Limiter: other, N: 1}, {Limiter: l, N: 1}}
+					if ds, _ := Take(t.Context(), rs); ds[1].OK {
+						_ = GiveBack(t.Context(), rs, ds)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	left, _ := b.Peek(t.Context(), 1)
+	if got := through.Load(); got+left.Remaining != burst {
+		t.Errorf("%d passed, %d are left, of %d", got, left.Remaining, burst)
+	}
 }
 
 // A leaky bucket lets go at its pace, whatever comes.

@@ -100,7 +100,7 @@ func comeBack() (fault, error) {
 		if err := errors.Join(err, errAgain); err != nil {
 			return fault{}, err
 		}
-		if !again.OK {
+		if !d.OK && !again.OK { // interrupted for long enough, the first passes already
 			early++
 		}
 	}
