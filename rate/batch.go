@@ -106,7 +106,7 @@ func check(requests []Request) error {
 			wrong = append(wrong, fmt.Errorf("rate: requests 0 and %d are kept in different places", i))
 		}
 		for j, other := range requests[:i] {
-			if other.Limiter == r.Limiter && (other.Key == r.Key || r.Limiter.config.Keys == 1) {
+			if other.Limiter == r.Limiter && (other.Key == r.Key || len(r.Limiter.shards) == 0 && r.Limiter.config.Store == nil) {
 				wrong = append(wrong, fmt.Errorf("rate: requests %d and %d are for the same key, add them up", j, i))
 				break
 			}

@@ -163,7 +163,8 @@ func (d *Decision) take(s *shard, e *entry, segs []int64, now, n int64) {
 	s.rule.describe(d, &e.cell, segs, now)
 }
 
-// Peek is what Take would answer, without taking anything.
+// Peek is what Take would answer, without taking anything. For a key never seen, at a limiter that is full, it tells the state of
+// those that there is no room for, though Take may yet find room.
 func (b *Bucket) Peek(ctx context.Context, n int64) (Decision, error) {
 	if n < 1 {
 		return Decision{}, badCount(n)
