@@ -1,0 +1,37 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+)
+
+// Outcome is what a call says of the other side.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Failure Outcome = iota // also of a call that panicked or ended its goroutine
+	Success
+	Ignored // says nothing: the caller gave up, or the call never reached the other side
+)
+
+// Unreached is what errors implement that mean that the other side was never asked, such as the refusals of package guard.
+type Unreached interface {
+	error
+	Unreached() bool
+}
+
+// Judge is the default meaning of an error: nil is a success; context.Canceled, and a refusal of this package or of package guard, say
+// nothing; everything else is a failure, a deadline that passed included.
+func Judge(err error) Outcome {
+	if err == nil {
+		return Success
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, ErrOpen) || errors.Is(err, ErrThrottled) {
+		return Ignored
+	}
+	if u, ok := errors.AsType[Unreached](err); ok && u.Unreached() {
+		return Ignored
+	}
+	return Failure
+}
