@@ -68,7 +68,7 @@ func (c ThrottleConfig) validate() error {
 //	max(0, (requests - K x accepts) / (requests + 1))
 //
 // where requests counts those that it refused itself, too (the adaptive throttling of "Site Reliability Engineering", chapter "Handling
-// Overload"). At least twenty calls a window pass, so that it finds out when all is
+// Overload"). At least ten calls a window pass, so that it finds out when all is
 // well again. The least critical go first: a level is refused only when all of the levels below are refused altogether. When three calls in
 // a row were accepted while it refuses, it forgets the window, so that full traffic is back at once. Its methods are safe for concurrent use.
 // Create it with NewThrottle.
@@ -138,14 +138,14 @@ func (t *Throttle) Allow(level int) bool {
 	return false
 }
 
-// probe reports whether the call that is to be refused passes all the same: one in a twentieth of the window does, or else nobody
+// probe reports whether the call that is to be refused passes all the same: one in a tenth of the window does, or else nobody
 // would find out that the other side is well again.
 func (t *Throttle) probe() bool {
 	now, next := clock.Now(), t.next.Load()
 	return now >= next && t.next.CompareAndSwap(next, now+int64(t.cfg.Window)/probesPerWindow)
 }
 
-const probesPerWindow = 20
+const probesPerWindow = 10
 
 // Report says how a call ended that Allow let pass.
 func (t *Throttle) Report(out Outcome) {
