@@ -130,7 +130,7 @@ func TestThrottleByCriticality(t *testing.T) {
 		}
 		t.Logf("sent %v of %v, %v", sent, all, th.Snapshot())
 		share := func(l int) float64 { return float64(sent[l]) / float64(all[l]) }
-		if share(0) < 0.99 || share(1) < 0.95 {
+		if share(0) < 0.99 || share(1) < 0.9 {
 			t.Errorf("critical calls are refused: %.2f, %.2f", share(0), share(1))
 		}
 		if share(3) > 0.2 || share(3) > share(2) {
@@ -208,7 +208,7 @@ func TestThrottleStress(t *testing.T) {
 	for w := range 8 {
 		callers.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(w), 1))
-			for range 5_000 {
+			for range 1_000 {
 				_ = th.Do(r.IntN(6)-1, func() error {
 					if r.IntN(3) > 0 {
 						return errWork
