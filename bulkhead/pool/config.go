@@ -24,7 +24,7 @@ type Config struct {
 	// Idle is after how long a goroutine without work ends, 100 ms to 1 h, kept to within as much again. 0: DefaultIdle.
 	Idle time.Duration
 	// OnPanic is told of every panic of a task, after its waiters, on the goroutine where it happened. Any number may run at once; a panic
-	// in it is contained. Nil writes the first panic of every second to log/slog's default logger, with its stack and the number
+	// of its own goes to the log. Nil writes the first panic of every second to log/slog's default logger, with its stack and the number
 	// of those that were left out before.
 	OnPanic func(key registry.Key, err *PanicError)
 }

@@ -419,12 +419,52 @@ func TestForgottenPoolRunsItsTasks(t *testing.T) {
 }
 
 func TestPanicsAreLogged(t *testing.T) {
+	text := logged(t, pool.Config{})
+	if n := strings.Count(text, "\n"); n != 3 {
+		t.Errorf("%d lines, want one a second", n)
+	}
+	for _, want := range []string{`"msg":"a task panicked","key":"shop.Make","panic":"its own"`, "pool_test.explode", `"skipped":3`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is not in %s", want, text)
+		}
+	}
+}
+
+func TestPanicsOfOnPanicAreLogged(t *testing.T) {
+	text := logged(t, pool.Config{OnPanic: func(registry.Key, *pool.PanicError) { panic("too") }})
+	if !strings.Contains(text, `"msg":"OnPanic panicked","key":"shop.Make","panic":"too"`) {
+		t.Error(text)
+	}
+	text = logged(t, pool.Config{OnPanic: func(registry.Key, *pool.PanicError) { runtime.Goexit() }})
+	if text != "" {
+		t.Error(text)
+	}
+}
+
+func TestLoggerThatPanics(t *testing.T) {
+	old := slog.Default()
+	slog.SetDefault(slog.New(badLogger{}))
+	defer slog.SetDefault(old)
+	p, g := newPool(t, pool.Config{Size: 1, Queue: 1}), newRuntime(t).For("a")
+	for range 3 {
+		<-begin(t, p, g, explode).Done()
+	}
+}
+
+type badLogger struct{ slog.Handler }
+
+func (badLogger) Enabled(context.Context, slog.Level) bool  { return true }
+func (badLogger) Handle(context.Context, slog.Record) error { panic("no") }
+
+// logged is what a pool writes when tasks panic, four of them in each of three seconds.
+func logged(t *testing.T, cfg pool.Config) string {
+	t.Helper()
 	var out bytes.Buffer
 	old := slog.Default()
 	slog.SetDefault(slog.New(slog.NewJSONHandler(&out, nil)))
 	defer slog.SetDefault(old)
 	synctest.Test(t, func(t *testing.T) {
-		p, g := newPool(t, pool.Config{}), newRuntime(t).For("shop.Make")
+		p, g := newPool(t, cfg), newRuntime(t).For("shop.Make")
 		for range 3 {
 			for range 4 {
 				<-begin(t, p, g, explode).Done()
@@ -433,15 +473,7 @@ func TestPanicsAreLogged(t *testing.T) {
 			elapse(time.Second)
 		}
 	})
-	text := out.String()
-	if n := strings.Count(text, "\n"); n != 3 {
-		t.Errorf("%d lines, want one a second", n)
-	}
-	for _, want := range []string{`"key":"shop.Make"`, `"panic":"its own"`, "pool_test.explode", `"skipped":3`} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%s is not in %s", want, text)
-		}
-	}
+	return out.String()
 }
 
 func TestDefaultPool(t *testing.T) {

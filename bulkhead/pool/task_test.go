@@ -77,8 +77,8 @@ func TestPlaceStaysTakenWhenTheWaiterLeaves(t *testing.T) {
 
 func TestPlaceIsFreeOnceTheTaskIsDone(t *testing.T) {
 	g := declared(t, newRuntime(t), "a", registry.Spec{Limit: 1, Expand: 1})
-	p := newPool(t, pool.Config{Size: 1})
-	for i := range 2000 {
+	p := newPool(t, pool.Config{Size: 1, OnPanic: func(registry.Key, *pool.PanicError) {}})
+	for i := range 20_000 {
 		task, err := p.Go(t.Context(), g, func(context.Context) error {
 			switch i % 50 {
 			case 0:
@@ -91,7 +91,14 @@ func TestPlaceIsFreeOnceTheTaskIsDone(t *testing.T) {
 		if err != nil {
 			t.Fatalf("number %d: %v", i, err)
 		}
-		<-task.Done()
+		for done := false; !done; { // seen as soon as it can be
+			select {
+			case <-task.Done():
+				done = true
+			default:
+				runtime.Gosched()
+			}
+		}
 	}
 }
 
@@ -206,18 +213,34 @@ func TestGoexitIsSettled(t *testing.T) {
 	}
 }
 
+// labelsHere is the part of a goroutine profile that has the labels of goroutines in this function.
+//
+//go:noinline
+func labelsHere() string {
+	var profile strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&profile, 1)
+	for part := range strings.SplitSeq(profile.String(), "\n\n") {
+		if strings.Contains(part, "labelsHere") {
+			return part
+		}
+	}
+	return ""
+}
+
 // Whoever starts a task is in no call afterwards, and the task has the labels of its context, not those of the goroutine's last task.
 func TestLabels(t *testing.T) {
 	p, rt := newPool(t, pool.Config{Size: 1, Queue: 1}), newRuntime(t)
 	g := rt.For("a")
 	ctx := pprof.WithLabels(t.Context(), pprof.Labels("route", "/buy"))
-	var route string
+	var route, left string
 	task, err := p.Go(ctx, g, func(ctx context.Context) error {
 		if goroutine.Worn() != 0 {
 			t.Error("wears somebody's badge")
 		}
+		if strings.Contains(labelsHere(), `"route":"/buy"`) {
+			route = "/buy"
+		}
 		pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels("left", "behind")))
-		route, _ = pprof.Label(ctx, "route")
 		return nil
 	})
 	if err != nil {
@@ -229,6 +252,10 @@ func TestLabels(t *testing.T) {
 	wantErr(t, task, nil)
 	if route != "/buy" {
 		t.Errorf("the task's route is %q", route)
+	}
+	wantErr(t, begin(t, p, g, func(context.Context) error { left = labelsHere(); return nil }), nil)
+	if strings.Contains(left, "behind") {
+		t.Errorf("a task has labels of the one before: %s", left)
 	}
 	err = rt.Do("outer", func() error {
 		wantErr(t, begin(t, p, g, func(context.Context) error { return nil }), nil)

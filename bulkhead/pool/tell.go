@@ -2,6 +2,7 @@ package pool
 
 import (
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -30,14 +31,23 @@ func (l *teller) due(now time.Time) (skipped uint64, ok bool) {
 	return skipped, true
 }
 
-// tell reports a panic. One of OnPanic or of the logger goes no further.
+// tell reports a panic.
 func (p *Pool) tell(key registry.Key, err *PanicError) {
-	defer func() { _ = recover() }()
-	if p.cfg.OnPanic != nil {
-		p.cfg.OnPanic(key, err)
+	if p.cfg.OnPanic == nil {
+		p.write("a task panicked", key, err)
 		return
 	}
+	defer func() {
+		if v := recover(); v != nil {
+			p.write("OnPanic panicked", key, &PanicError{v, debug.Stack()})
+		}
+	}()
+	p.cfg.OnPanic(key, err)
+}
+
+// write logs a panic. One of the logger ends the goroutine, and is written to standard error by ants.
+func (p *Pool) write(what string, key registry.Key, err *PanicError) {
 	if skipped, ok := p.told.due(time.Now()); ok {
-		slog.Error("a task panicked", "key", string(key), "panic", err.Value, "stack", string(err.Stack), "skipped", skipped)
+		slog.Error(what, "key", string(key), "panic", err.Value, "stack", string(err.Stack), "skipped", skipped)
 	}
 }
