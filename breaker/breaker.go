@@ -161,10 +161,9 @@ func (b *Breaker) vacancy(now int64) time.Duration {
 	if b.state() == HalfOpen {
 		b.expire(now)
 	}
-	switch b.state() {
-	case Open:
+	if s := b.state(); s == Open {
 		return time.Duration(max(1, b.until.Load()-now))
-	case Closed:
+	} else if s == Closed {
 		return 0
 	}
 	if len(b.probes)+int(b.machine.Counts().ConsecutiveSuccesses) < b.cfg.Probes {

@@ -17,10 +17,10 @@ func (b *Breaker) change(_ string, from, to gobreaker.State) {
 	}
 	b.since.Store(now)
 	clear(b.probes)
-	switch c.To {
-	case Open:
+	if c.To == Open {
 		b.until.Store(now + int64(b.cfg.Open))
-	case Closed:
+	}
+	if c.To == Closed {
 		b.restart(now)
 	}
 	w := b.word.Load()
@@ -102,12 +102,12 @@ func (b *Breaker) Snapshot() Snapshot {
 		State: State(w & stateMask), Mode: Mode(w & modeMask >> modeShift), Probes: len(b.probes),
 		Since: time.Duration(now - b.since.Load()),
 	}
-	switch s.State {
-	case Closed:
+	if s.State == Closed {
 		b.step(now)
 		s.Calls, s.Failures = b.inWindow()
 		s.Consecutive = int(b.run.Load())
-	case Open:
+	}
+	if s.State == Open {
 		s.RetryAfter = time.Duration(max(0, b.until.Load()-now))
 	}
 	return s

@@ -84,7 +84,7 @@ func fill[T comparable](field *T, value T) {
 func (c Config) validate() error {
 	var p problems
 	if !(c.Ratio > 0 && c.Ratio <= 1) {
-		p.add("Ratio is %v, must be above 0 and at most 1", c.Ratio)
+		p.addf("Ratio is %v, must be above 0 and at most 1", c.Ratio)
 	}
 	p.number("Min", c.Min, 1, MaxMin)
 	p.number("Consecutive", c.Consecutive, 0, MaxMin)
@@ -101,18 +101,18 @@ func (c Config) validate() error {
 // problems gathers what is wrong.
 type problems []error
 
-func (p *problems) add(format string, args ...any) {
+func (p *problems) addf(format string, args ...any) {
 	*p = append(*p, fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...))
 }
 
 func (p *problems) number(name string, n, least, most int) {
 	if n < least || n > most {
-		p.add("%s is %d, must be %d to %d", name, n, least, most)
+		p.addf("%s is %d, must be %d to %d", name, n, least, most)
 	}
 }
 
 func (p *problems) duration(name string, d, least time.Duration) {
 	if d < least || d > maxTime {
-		p.add("%s is %v, must be %v to %v", name, d, least, maxTime)
+		p.addf("%s is %v, must be %v to %v", name, d, least, maxTime)
 	}
 }

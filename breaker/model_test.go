@@ -47,11 +47,8 @@ func (r *reference) pass() (bool, *refProbe) {
 	if r.state == HalfOpen {
 		r.expire()
 	}
-	switch r.state {
-	case Closed:
-		return true, nil
-	case Open:
-		return false, nil
+	if r.state != HalfOpen {
+		return r.state == Closed, nil
 	}
 	running := 0
 	for _, p := range r.probes {
@@ -89,10 +86,12 @@ func (r *reference) end(p *refProbe, begun time.Time, state State, out Outcome) 
 		p.over = true
 		if out == Failure {
 			r.become(Open)
-		} else if out == Success {
-			if r.passed++; r.passed >= r.cfg.Probes {
-				r.become(Closed)
-			}
+		}
+		if out == Success {
+			r.passed++
+		}
+		if r.passed >= r.cfg.Probes {
+			r.become(Closed)
 		}
 	case out == Ignored || r.state != Closed || state != Closed || !begun.Equal(r.since):
 	default:
@@ -254,9 +253,9 @@ func TestEqualsGobreakerCallByCall(t *testing.T) {
 						driven.Exit(&ticket, err)
 					}
 				}
-				for name, x := range map[string]*Breaker{"": b, "the driven one's ": driven} {
+				for name, x := range map[string]*Breaker{"our": b, "the driven one's": driven} {
 					if s := stateOf(cb.State()); s != x.Snapshot().State {
-						problem = fmt.Sprintf("step %d: gobreaker is %v, %sstate is %v", i, s, name, x.Snapshot().State)
+						problem = fmt.Sprintf("step %d: gobreaker is %v, %s state is %v", i, s, name, x.Snapshot().State)
 						return
 					}
 				}

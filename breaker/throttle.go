@@ -57,7 +57,7 @@ func (c ThrottleConfig) withDefaults() ThrottleConfig {
 func (c ThrottleConfig) validate() error {
 	var p problems
 	if !(c.K > 1 && c.K <= 100) {
-		p.add("K is %v, must be above 1 and at most 100", c.K)
+		p.addf("K is %v, must be above 1 and at most 100", c.K)
 	}
 	p.duration("Window", c.Window, 100*time.Millisecond)
 	return errors.Join(p...)
