@@ -57,15 +57,16 @@ func TestWaitersAreToldLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close(context.Background()) //nolint:errcheck // is nil
-	g, release := rt.For("a"), make(chan struct{})
-	task, err := p.Go(t.Context(), g, func(context.Context) error { <-release; return nil })
+	g, gate := rt.For("a"), make(chan struct{})
+	task, err := p.Go(t.Context(), g, func(context.Context) error { gate <- struct{}{}; <-gate; return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
+	<-gate // begun, so that it needs the lock only to leave
 	for first := true; ; first = false {
 		p.mu.Lock() // leave has to wait
 		if first {
-			release <- struct{}{}
+			gate <- struct{}{}
 		}
 		for range 1000 {
 			runtime.Gosched()
