@@ -77,6 +77,9 @@ const (
 	probing
 )
 
+// Probing reports whether the call is a probe of half-open.
+func (t *Ticket) Probing() bool { return t.state == probing }
+
 // Do runs fn if the breaker lets it pass, and returns fn's error untouched; else an *OpenError. A panic or Goexit of fn goes on up and counts as
 // a failure.
 func (b *Breaker) Do(fn func() error) error {
@@ -215,7 +218,7 @@ func (b *Breaker) Report(t *Ticket, out Outcome) {
 	case x.state == probing:
 		b.endProbe(x.mark, out)
 	case out == Failure:
-		b.fail(func(w uint64) bool { return w>>genShift == x.mark })
+		b.fail(x.mark)
 	case out == Success && b.word.Load()>>genShift == x.mark:
 		b.succeed(now)
 	}
@@ -237,20 +240,31 @@ func (b *Breaker) succeed(now int64) {
 	b.calls.Add(1)
 }
 
-// Failed is for the caller with a Total of its own: a call failed that began at a reading of package clock. It does not count if the state
-// has changed since.
-func (b *Breaker) Failed(start int64) {
-	b.fail(func(uint64) bool { return start >= b.since.Load() })
-}
-
-// fail counts a failure, if the breaker is closed and the call belongs there, and opens the breaker if it is one too many.
-func (b *Breaker) fail(belongs func(word uint64) bool) {
-	b.mu.Lock()
-	defer b.unlock()
-	if w := b.word.Load(); State(w&stateMask) != Closed || !belongs(w) {
+// Failed is for the caller with a Total of its own: a call failed, now by a reading of package clock, that took so long. It does not count if
+// the state has changed since it began.
+func (b *Breaker) Failed(now int64, took time.Duration) {
+	if b.state() != Closed {
 		return
 	}
-	b.step(clock.Now())
+	b.mu.Lock()
+	defer b.unlock()
+	if b.state() == Closed && now-int64(took) >= b.since.Load() {
+		b.failure(now)
+	}
+}
+
+// fail counts a failure of the generation that it began in.
+func (b *Breaker) fail(generation uint64) {
+	b.mu.Lock()
+	defer b.unlock()
+	if w := b.word.Load(); State(w&stateMask) == Closed && w>>genShift == generation {
+		b.failure(clock.Now())
+	}
+}
+
+// failure counts one and opens the breaker if it is one too many. Under mu, in closed.
+func (b *Breaker) failure(now int64) {
+	b.step(now)
 	b.failures++
 	b.calls.Add(1) // where Total does not count
 	run := b.run.Add(1)

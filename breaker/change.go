@@ -43,7 +43,7 @@ func stateOf(s gobreaker.State) State {
 func (b *Breaker) publish(word uint64) {
 	b.word.Store(word)
 	mode := Mode(word & modeMask >> modeShift)
-	b.cfg.Shut.Store(mode == ForceOpen || mode == Normal && State(word&stateMask) != Closed)
+	b.cfg.Shut(mode == ForceOpen || mode == Normal && State(word&stateMask) != Closed)
 }
 
 // unlock ends mu and tells what changed under it, in order, by one goroutine at a time. What changes while somebody tells is told by that one.

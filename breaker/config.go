@@ -3,7 +3,6 @@ package breaker
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 )
 
@@ -51,8 +50,9 @@ type Config struct {
 	// Total is for somebody who counts the calls anyway, as package guard does: how many have begun so far. It is called under the
 	// breaker's lock and must only read. Successes need not be told then, but Tick must be called ten times a window.
 	Total func() uint64
-	// Shut is kept up for the fast path of such a caller: true while the breaker is not closed.
-	Shut *atomic.Bool
+	// Shut is told, for the fast path of such a caller, whether calls have to ask: while the breaker is not closed. It is called under the
+	// breaker's lock and must only store.
+	Shut func(bool)
 }
 
 // ErrConfig is what errors of New and NewThrottle match.
@@ -69,7 +69,7 @@ func (c Config) withDefaults() Config {
 		c.Judge = Judge
 	}
 	if c.Shut == nil {
-		c.Shut = new(atomic.Bool)
+		c.Shut = func(bool) {}
 	}
 	return c
 }

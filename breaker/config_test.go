@@ -75,14 +75,15 @@ func TestConsecutive(t *testing.T) {
 
 func TestModes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := mustNew(t, Config{Min: 2, Open: time.Second, Probes: 1})
+		shut := false
+		b := mustNew(t, Config{Min: 2, Open: time.Second, Probes: 1, Shut: func(s bool) { shut = s }})
 		b.SetMode(ForceOpen)
-		if err := b.Do(fine); !errors.Is(err, ErrOpen) || b.Ready() || !b.cfg.Shut.Load() {
+		if err := b.Do(fine); !errors.Is(err, ErrOpen) || b.Ready() || !shut {
 			t.Errorf("forced open: %v", err)
 		}
 		b.SetMode(ForceClosed)
 		for range 3 {
-			if err := b.Do(broken); !errors.Is(err, errWork) || !b.Ready() || b.cfg.Shut.Load() {
+			if err := b.Do(broken); !errors.Is(err, errWork) || !b.Ready() || shut {
 				t.Errorf("forced closed: %v", err)
 			}
 		}
@@ -91,11 +92,11 @@ func TestModes(t *testing.T) {
 		}
 		b.SetMode(99)
 		b.SetMode(Normal)
-		if err := b.Do(fine); !errors.Is(err, ErrOpen) || !b.cfg.Shut.Load() || b.RetryAfter() != time.Second {
+		if err := b.Do(fine); !errors.Is(err, ErrOpen) || !shut || b.RetryAfter() != time.Second {
 			t.Errorf("normal again: %v", err)
 		}
 		elapse(time.Second + 1)
-		if err := b.Do(fine); err != nil || b.cfg.Shut.Load() {
+		if err := b.Do(fine); err != nil || shut {
 			t.Error(err)
 		}
 		wantState(t, b, Closed)

@@ -246,9 +246,8 @@ func TestEqualsGobreakerCallByCall(t *testing.T) {
 					return
 				} else if err == nil {
 					total++
-					start := clock.Now()
-					if err := call(); err != nil && ticket.state == counted {
-						driven.Failed(start)
+					if err := call(); err != nil && !ticket.Probing() {
+						driven.Failed(clock.Now(), 0)
 					} else {
 						driven.Exit(&ticket, err)
 					}

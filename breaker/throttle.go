@@ -30,10 +30,11 @@ type ThrottleConfig struct {
 	Random func() float64
 
 	// Total is for somebody who counts the calls anyway, as package guard does: how many were sent so far. It must only read. Successes
-	// need not be told then while Shut is false, but Tick must be called ten times a window.
+	// need not be told then while it refuses nothing, but Tick must be called ten times a window.
 	Total func() uint64
-	// Shut is kept up for the fast path of such a caller: true while some calls are refused.
-	Shut *atomic.Bool
+	// Shut is told, for the fast path of such a caller, whether calls have to ask: while some are refused. It is called under the
+	// throttle's lock and must only store.
+	Shut func(bool)
 }
 
 // DefaultK is ThrottleConfig.K where it is not set.
@@ -49,7 +50,7 @@ func (c ThrottleConfig) withDefaults() ThrottleConfig {
 		c.Random = rand.Float64
 	}
 	if c.Shut == nil {
-		c.Shut = new(atomic.Bool)
+		c.Shut = func(bool) {}
 	}
 	return c
 }
@@ -77,6 +78,7 @@ type Throttle struct {
 
 	drop      [Levels]atomic.Uint64 // the share that is refused, by level, as bits of a float64
 	asked     [Levels]atomic.Uint64 // calls while some are refused
+	refuses   atomic.Bool           // some calls, of some level
 	throttled atomic.Uint64
 	succeeded atomic.Uint64
 	roll      atomic.Int64
@@ -123,7 +125,7 @@ func (t *Throttle) Do(level int, fn func() error) error {
 // Allow reports whether a call of a level may be sent: 0 to Levels-1, the nearest of them for any other number. One that may must be followed
 // by one Report.
 func (t *Throttle) Allow(level int) bool {
-	if !t.cfg.Shut.Load() {
+	if !t.refuses.Load() {
 		return true
 	}
 	level = max(0, min(level, Levels-1))
@@ -151,12 +153,12 @@ const probesPerWindow = 10
 func (t *Throttle) Report(out Outcome) {
 	switch {
 	case out == Failure:
-		t.Failed()
+		t.Failed(clock.Now())
 	case out == Success && t.cfg.Total == nil:
 		t.succeeded.Add(1)
 		fallthrough
 	case out == Success:
-		if t.cfg.Shut.Load() {
+		if t.refuses.Load() {
 			t.accepted()
 		} else if t.cfg.Total == nil && clock.Now() >= t.roll.Load() {
 			t.Tick()
@@ -175,11 +177,11 @@ func (t *Throttle) accepted() {
 	t.judge()
 }
 
-// Failed says that a call was not accepted.
-func (t *Throttle) Failed() {
+// Failed says that a call was not accepted, now by a reading of package clock.
+func (t *Throttle) Failed(now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.step(clock.Now())
+	t.step(now)
 	t.failed++
 	t.row = 0
 	t.judge()
@@ -187,10 +189,11 @@ func (t *Throttle) Failed() {
 
 // Tick moves the window on and looks what is to be refused. Allow and Report do it too, unless ThrottleConfig.Total counts the calls.
 func (t *Throttle) Tick() {
+	now := clock.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.step(clock.Now())
-	if t.cfg.Shut.Load() {
+	t.step(now)
+	if t.refuses.Load() {
 		t.judge()
 	}
 }
@@ -267,7 +270,9 @@ func (t *Throttle) refuse(drop [Levels]float64) {
 		t.drop[i].Store(math.Float64bits(share))
 		some = some || share > 0
 	}
-	t.cfg.Shut.Store(some)
+	if t.refuses.Swap(some) != some {
+		t.cfg.Shut(some)
+	}
 }
 
 // SetLevel says where calls belong whose level nobody told, since nothing was refused when they came: 0 at first.

@@ -82,7 +82,7 @@ func TestThrottleAfterAnOutage(t *testing.T) {
 				t.Logf("%v of outage, a call every %v: %d were sent", outage, gap, sent)
 				down.Store(false)
 				start := time.Now()
-				for th.cfg.Shut.Load() {
+				for th.refuses.Load() {
 					traffic(th, gap, gap, always, up)
 				}
 				if took := time.Since(start); took > 10*time.Second {
@@ -227,7 +227,7 @@ func TestThrottleStress(t *testing.T) {
 		}
 		th.Report(Success)
 	}
-	if th.cfg.Shut.Load() {
+	if th.refuses.Load() {
 		t.Errorf("it still refuses: %v", th.Snapshot())
 	}
 }

@@ -64,6 +64,9 @@ func (b *Breaker) inWindow() (calls, failures uint64) {
 
 // Tick moves the window on. Exit does it too, unless Config.Total counts the calls.
 func (b *Breaker) Tick() {
+	if clock.Now() < b.roll.Load() {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.state() == Closed {

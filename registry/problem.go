@@ -48,6 +48,8 @@ const (
 	fieldTimeout     = "timeout"
 	fieldFloor       = "floor"
 	fieldCriticality = "criticality"
+	fieldBreaker     = "breaker"
+	fieldThrottle    = "throttle"
 )
 
 // maxQuoted is how much of a text a message repeats: a key that is wrong because

@@ -71,6 +71,10 @@ type Spec struct {
 	Floor time.Duration
 	// Criticality is the level of calls that carry none. Default: Critical.
 	Criticality Criticality
+	// Breaker refuses calls after too many failures. Default: none.
+	Breaker Breaker
+	// Throttle refuses a share of the calls while the other side accepts too few of them. Default: none.
+	Throttle Throttle
 }
 
 // WithDefaults returns s with every unset field filled in. It may be applied any
@@ -100,6 +104,7 @@ func (s Spec) withDefaults(procs int) Spec {
 	if s.Criticality == CriticalityUnset {
 		s.Criticality = defaultCriticality
 	}
+	s.Breaker, s.Throttle = s.Breaker.withDefaults(), s.Throttle.withDefaults()
 	return s
 }
 

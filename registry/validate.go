@@ -15,7 +15,7 @@ const sharedFields = 5
 
 // fields lists a spec in the order of the annotation table. Messages, String and
 // comparisons all read this list, so they cannot disagree about a name.
-func (s Spec) fields() [10]field {
+func (s Spec) fields() [12]field {
 	return [...]field{
 		{fieldLimit, strconv.Itoa(s.Limit)},
 		{fieldExpand, strconv.Itoa(s.Expand)},
@@ -27,6 +27,8 @@ func (s Spec) fields() [10]field {
 		{fieldTimeout, formatDuration(s.Timeout)},
 		{fieldFloor, formatDuration(s.Floor)},
 		{fieldCriticality, s.Criticality.String()},
+		{fieldBreaker, s.Breaker.String()},
+		{fieldThrottle, s.Throttle.String()},
 	}
 }
 
@@ -62,6 +64,8 @@ func (s Spec) problems(key Key) []error {
 	if s.Criticality > Sheddable {
 		c.add(fieldCriticality, s.Criticality.String(), allowedCriticality)
 	}
+	s.Breaker.check(&c)
+	s.Throttle.check(&c)
 	return c.found
 }
 
