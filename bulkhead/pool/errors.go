@@ -24,7 +24,7 @@ type refusal string
 func (r refusal) Error() string { return string(r) }
 
 // Is reports that a refusal is one, however it is spelled.
-func (r refusal) Is(target error) bool { return target == guard.ErrRejected } //nolint:errorlint // errors.Is unwraps
+func (r refusal) Is(target error) bool { return target == guard.ErrRejected }
 
 // PanicError is the error of a task that panicked.
 type PanicError struct {

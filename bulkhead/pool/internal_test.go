@@ -51,12 +51,12 @@ func TestWaitersAreToldLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rt.Close() //nolint:errcheck // is nil
+	defer rt.Close()
 	p, err := New(Config{Size: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close(context.Background()) //nolint:errcheck // is nil
+	defer p.Close(context.Background())
 	g, gate := rt.For("a"), make(chan struct{})
 	task, err := p.Go(t.Context(), g, func(context.Context) error { gate <- struct{}{}; <-gate; return nil })
 	if err != nil {

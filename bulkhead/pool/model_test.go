@@ -135,7 +135,7 @@ func (m *model) play() error {
 	if err != nil {
 		return err
 	}
-	defer rt.Close() //nolint:errcheck // is nil
+	defer rt.Close()
 	var guards []*guard.Guard
 	for i, n := range m.limits {
 		key := registry.Key(fmt.Sprint("k", i))
@@ -216,7 +216,7 @@ func (m *model) begin(p *pool.Pool, guards []*guard.Guard, key int) error {
 		cancel()
 		return fmt.Errorf("go said %w, want %w", err, want)
 	}
-	if err != nil {
+	if task == nil {
 		cancel()
 		return nil
 	}

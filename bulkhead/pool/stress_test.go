@@ -148,7 +148,7 @@ func (s *stress) try(r *rand.Rand, id int64) (job, bool) {
 		ctx, cancel = context.WithCancel(ctx)
 		act = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	case n < 60:
-		act = func(context.Context) error { runtime.Gosched(); return nil }
+		act = yield
 	}
 	defer cancel()
 	task, err := p.Go(ctx, g.Guard, func(ctx context.Context) error {
@@ -184,6 +184,8 @@ func (s *stress) enter(g *watched, sized bool) (leave func()) {
 		g.running.Add(-1)
 	}
 }
+
+func yield(context.Context) error { runtime.Gosched(); return nil }
 
 func raise(most *atomic.Int64, n int64) {
 	for old := most.Load(); n > old && !most.CompareAndSwap(old, n); {
