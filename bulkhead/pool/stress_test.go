@@ -185,7 +185,7 @@ func (s *stress) enter(g *watched, sized bool) (leave func()) {
 	}
 }
 
-func yield(context.Context) error { runtime.Gosched(); return nil }
+func yield(ctx context.Context) error { runtime.Gosched(); return ctx.Err() }
 
 func raise(most *atomic.Int64, n int64) {
 	for old := most.Load(); n > old && !most.CompareAndSwap(old, n); {

@@ -47,7 +47,7 @@ func run(ctx context.Context, out io.Writer) (*shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rt.Close()
+	defer rt.Close() //nolint:errcheck // is nil
 	size := max(1, runtime.GOMAXPROCS(0)-1)
 	if err = rt.Registry().Declare(key, registry.Spec{Limit: places * size, Expand: 1}); err != nil {
 		return nil, err
