@@ -54,12 +54,10 @@ func (b *Breaker) unlock() {
 	}
 	b.telling = true
 	for len(b.changes) > 0 {
-		changes := b.changes
-		b.changes = nil
+		c := b.changes[0] // one at a time: the rest is not lost if OnChange ends the goroutine
+		b.changes = b.changes[1:]
 		b.mu.Unlock()
-		for _, c := range changes {
-			b.tell(c)
-		}
+		b.tell(c)
 		b.mu.Lock()
 	}
 	b.telling = false

@@ -88,6 +88,9 @@ func (c Config) validate() error {
 	}
 	p.number("Min", c.Min, 1, MaxMin)
 	p.number("Consecutive", c.Consecutive, 0, MaxMin)
+	if c.Total != nil && c.Consecutive > 0 {
+		p.addf("Consecutive is %d, must be 0 with Total: nobody tells of the successes between two failures", c.Consecutive)
+	}
 	p.duration("Window", c.Window, 100*time.Millisecond)
 	p.duration("Open", c.Open, time.Millisecond)
 	p.number("Probes", c.Probes, 1, MaxProbes)

@@ -26,7 +26,7 @@ type ThrottleConfig struct {
 	Window time.Duration
 	// Judge says what an error means: a Failure was not accepted. Nil: Judge of this package.
 	Judge func(error) Outcome
-	// Random returns numbers of [0, 1), for tests. Nil: math/rand/v2.
+	// Random returns numbers of [0, 1), for tests. It may be called by several goroutines at once. Nil: math/rand/v2.
 	Random func() float64
 
 	// Total is for somebody who counts the calls anyway, as package guard does: how many were sent so far. It must only read. Successes
@@ -128,10 +128,14 @@ func (t *Throttle) Allow(level int) bool {
 	if !t.refuses.Load() {
 		return true
 	}
+	now := clock.Now()
+	if now >= t.roll.Load() {
+		t.Tick() // after a silence all that it knows may be older than the window
+	}
 	level = max(0, min(level, Levels-1))
 	t.asked[level].Add(1)
 	drop := math.Float64frombits(t.drop[level].Load())
-	if drop == 0 || t.cfg.Random() >= drop || t.probe() {
+	if drop == 0 || t.cfg.Random() >= drop || t.probe(now) {
 		return true
 	}
 	if t.throttled.Add(1)%16 == 0 {
@@ -142,8 +146,8 @@ func (t *Throttle) Allow(level int) bool {
 
 // probe reports whether the call that is to be refused passes all the same: one in a tenth of the window does, or else nobody
 // would find out that the other side is well again.
-func (t *Throttle) probe() bool {
-	now, next := clock.Now(), t.next.Load()
+func (t *Throttle) probe(now int64) bool {
+	next := t.next.Load()
 	return now >= next && t.next.CompareAndSwap(next, now+int64(t.cfg.Window)/probesPerWindow)
 }
 
