@@ -130,7 +130,7 @@ func (b *Bulkhead) TakeLoose() (Ticket, Outcome) { return b.take(kindClaimed) }
 
 func (b *Bulkhead) take(kind uint64) (Ticket, Outcome) {
 	if b.quiet.Load() && int64(b.word.Load()&liveMask) >= b.gate.Load() {
-		if kind&scoped != 0 && b.runsHere() {
+		if kind&scoped != 0 && b.RunsHere() {
 			return Ticket{}, Nested
 		}
 		return Ticket{}, Full // without a look at the clock
@@ -187,7 +187,7 @@ func (b *Bulkhead) TakeSlow(ctx context.Context, d *Demand) (Ticket, Outcome) {
 		mended.Weight, mended.Level = max(1, d.Weight), max(0, min(d.Level, Levels-1))
 		d = &mended
 	}
-	if d.Scoped && b.runsHere() {
+	if d.Scoped && b.RunsHere() {
 		return Ticket{}, Nested
 	}
 	if b.closed.Load() {

@@ -161,9 +161,9 @@ func (b *Bulkhead) entries(f func(s *slot, state uint64) bool) {
 	}
 }
 
-// runsHere reports whether a scoped entry belongs to this goroutine: then the call that asks is nested in that entry's.
+// RunsHere reports whether a scoped entry belongs to this goroutine: then the call that asks is nested in that entry's.
 // The state is read before the number: only this goroutine writes its own number into a slot.
-func (b *Bulkhead) runsHere() bool {
+func (b *Bulkhead) RunsHere() bool {
 	id := uint64(goid.Get())
 	if !goroutine.Fast() {
 		id = goroutine.ID()

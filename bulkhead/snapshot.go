@@ -58,6 +58,12 @@ func (b *Bulkhead) Snapshot() Snapshot {
 	return s
 }
 
+// Admitted is the number of calls that were admitted so far. It may be a few calls off, and go back by as many.
+func (b *Bulkhead) Admitted() uint64 {
+	touches := b.touches.Load()
+	return b.word.Load()>>liveBits - touches
+}
+
 // Late returns how many places, those of detached calls included, are held by calls that are older than slow says for their owner,
 // and how many there are, in time proportional to the slots.
 func (b *Bulkhead) Late(slow func(owner any) time.Duration) (late, all int) {

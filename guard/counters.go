@@ -51,14 +51,8 @@ const (
 	unrecorded outcome = iota // panicked, left by Goexit, or nobody recorded
 	succeeded
 	failed
+	excused // it failed, and that says nothing of the other side
 )
-
-func outcomeOf(err error) outcome {
-	if err == nil {
-		return succeeded
-	}
-	return failed
-}
 
 // Sampling: a second clock reading for 1 call in mask+1, where mask follows the rate so that a key reads it at most every few
 // microseconds: every call below about 15,000 a second. The choice is made by a hash of the call's number, since its
@@ -78,14 +72,26 @@ func (g *Guard) finish(t bulkhead.Ticket, out outcome) {
 		g.failed.Add(1)
 	case unrecorded:
 		g.unrecorded.Add(1)
+	case excused:
+		g.failed.Add(1)
+		g.excused.Add(1)
 	default:
 	}
 	mask := g.sampleMask.Load()
-	if t.Hash()&mask != 0 {
+	sampled := t.Hash()&mask == 0
+	p := g.plan.Load()
+	blames := (out == failed || out == unrecorded) && (p.breaker != nil || p.throttle != nil)
+	if !sampled && !blames {
 		return
 	}
 	now := clock.Now()
 	d := t.AgeAt(now)
+	if blames {
+		p.blame(now, d)
+	}
+	if !sampled {
+		return
+	}
 	g.latency(out).add(d, uint64(mask)+1)
 	switch dt := time.Duration(now - g.sampled.Swap(now)); {
 	case dt <= 0: // a clock that stands says nothing about the rate

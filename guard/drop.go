@@ -94,6 +94,7 @@ func (t *table) forget(g *Guard) {
 	t.held[last] = nil
 	t.held = t.held[:last]
 	g.held = false
+	t.attend(g)
 	t.account(g)
 	for i := range t.front {
 		if t.front[i].Load() == g {

@@ -28,12 +28,13 @@ const (
 	EventMoreSlow            // as many more such calls, for which a page has no lines
 	EventSlowEnded           // late calls are over
 	EventWatchdog            // the watchdog's own trouble
+	EventBreaker             // a breaker changed its state: Cause is the new one, Why says why
 	eventKinds
 )
 
 var eventNames = [eventKinds]string{
 	"", "refused", "calm", "lost", "evicted", "spec", "keys_full", "dropped", "bound", "bound_held",
-	"slow", "still_slow", "more_slow", "slow_ended", "watchdog",
+	"slow", "still_slow", "more_slow", "slow_ended", "watchdog", "breaker",
 }
 
 // String returns the stable spelling, such as "refused".
@@ -115,6 +116,8 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s: bound %d -> %d: %s", e.Key, e.From, e.Bound, e.Why)
 	case EventBoundHeld:
 		return fmt.Sprintf("%s: bound stays at %d: %s", e.Key, e.Bound, e.Why)
+	case EventBreaker:
+		return fmt.Sprintf("%s: breaker %s: %s", e.Key, e.Cause, e.Why)
 	default:
 		return e.Kind.String()
 	}

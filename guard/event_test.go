@@ -435,6 +435,7 @@ func TestEventsReadAsSentences(t *testing.T) {
 		{reported(guard.EventMoreSlow, watchdog.Report{Kind: watchdog.More, Count: 2, Groups: 1}), "2 more late calls, in 1 groups"},
 		{reported(guard.EventSlowEnded, watchdog.Report{Kind: watchdog.Ended, Key: "k", Count: 1, Age: time.Second}), `a call of "k" ended after 1s`},
 		{reported(guard.EventWatchdog, watchdog.Report{Kind: watchdog.Trouble, Problem: "it is tired"}), "the watchdog: it is tired"},
+		{guard.Event{Kind: guard.EventBreaker, Key: "k", Cause: "open", Why: "20 of 20 calls failed in 10s"}, "k: breaker open: 20 of 20 calls failed in 10s"},
 		{guard.Event{Kind: 99}, "unknown"},
 	} {
 		seen[c.event.Kind] = true

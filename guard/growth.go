@@ -21,6 +21,7 @@ type growth struct {
 	name     registry.Key
 	rt       *Runtime
 	bulkhead *bulkhead.Bulkhead
+	guard    *Guard       // nil: of a group
 	limit    atomic.Int64 // N
 	key      atomic.Pointer[autoscale.Key]
 }
@@ -55,8 +56,8 @@ func (x *growth) Late() (late, inFlight int) {
 	return x.bulkhead.Late(slowOf)
 }
 
-// Healthy implements autoscale.Target.
-func (x *growth) Healthy() bool { return true }
+// Healthy implements autoscale.Target: a key whose breaker is not closed does not grow.
+func (x *growth) Healthy() bool { return x.guard == nil || x.guard.detour.Load()&byBreaker == 0 }
 
 // SetBound implements autoscale.Target.
 func (x *growth) SetBound(n int) { x.bulkhead.SetBound(n) }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/spillway-go/spillway/breaker"
 	"github.com/spillway-go/spillway/bulkhead"
 	"github.com/spillway-go/spillway/internal/goroutine"
 	"github.com/spillway-go/spillway/registry"
@@ -14,8 +15,8 @@ import (
 type Guard struct {
 	// own is the bulkhead of a key that is in no group.
 	own bulkhead.Bulkhead
-	// direct: there is nothing to ask but own. Otherwise the plan says what.
-	direct     atomic.Bool
+	// detour is 0 where there is nothing to ask but own. Otherwise the plan says what.
+	detour     atomic.Uint32
 	marks      bool // the goroutines of its calls wear badges
 	sampleMask atomic.Uint32
 	plan       atomic.Pointer[plan]
@@ -39,6 +40,8 @@ type Guard struct {
 	evicted    atomic.Uint64
 	shed       atomic.Uint64 // fallbacks after a refusal
 	mended     atomic.Uint64 // fallbacks after a failure
+	excused    atomic.Uint64 // failures that say nothing of the other side
+	grouped    atomic.Uint64 // calls of a key in a group, for its breaker
 	latencies  [2]atomic.Pointer[recorder]
 
 	episode episode // of refusals
@@ -66,7 +69,7 @@ func (g *Guard) Key() registry.Key { return g.key }
 //
 // A timeout of the key bounds only the wait here, since fn could not see it: use DoContext.
 func (g *Guard) Do(fn func() error) error {
-	if !g.direct.Load() {
+	if g.detour.Load() != 0 {
 		return g.doSlow(fn)
 	}
 	t, answer := g.own.Take()
@@ -90,7 +93,7 @@ func (g *Guard) Do(fn func() error) error {
 		}
 	}()
 	err := goroutine.Run(fn)
-	out = outcomeOf(err)
+	out = g.outcomeOf(err)
 	return err
 }
 
@@ -100,7 +103,7 @@ func (g *Guard) DoContext(ctx context.Context, fn func(context.Context) error) e
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if !g.direct.Load() || ctx.Err() != nil {
+	if g.detour.Load() != 0 || ctx.Err() != nil {
 		return g.doPlanned(ctx, true, fn)
 	}
 	t, answer := g.own.Take()
@@ -124,7 +127,7 @@ func (g *Guard) DoContext(ctx context.Context, fn func(context.Context) error) e
 		}
 	}()
 	err := goroutine.RunContext(ctx, fn)
-	out = outcomeOf(err)
+	out = g.outcomeOf(err)
 	return err
 }
 
@@ -163,7 +166,7 @@ func (g *Guard) doPlanned(ctx context.Context, timed bool, fn func(context.Conte
 }
 
 func (g *Guard) doWith(ctx context.Context, p *plan, timed bool, d *bulkhead.Demand, fn func(context.Context) error) error {
-	t, end, err := g.enterPlanned(ctx, p, timed, d)
+	t, end, probe, err := g.enterPlanned(ctx, p, timed, d)
 	if err != nil {
 		return err
 	}
@@ -174,7 +177,7 @@ func (g *Guard) doWith(ctx context.Context, p *plan, timed bool, d *bulkhead.Dem
 	out := unrecorded
 	defer func() {
 		badge.Off()
-		g.leave(p.bulkhead, t, out)
+		g.leave(p, t, &probe, out)
 	}()
 	if !end.IsZero() {
 		var cancel context.CancelFunc
@@ -188,29 +191,46 @@ func (g *Guard) doWith(ctx context.Context, p *plan, timed bool, d *bulkhead.Dem
 		}
 	}
 	err = goroutine.RunContext(ctx, fn)
-	out = outcomeOf(err)
+	out = g.outcomeOf(err)
 	return err
 }
 
 // enterPlanned takes a call through all stages. The time it returns is the end of the key's timeout, if it is asked for and the
-// key has one, counted from here, so that a wait is part of it.
-func (g *Guard) enterPlanned(ctx context.Context, p *plan, timed bool, d *bulkhead.Demand) (t bulkhead.Ticket, end time.Time, err error) {
+// key has one, counted from here, so that a wait is part of it. The ticket of the breaker is a probe's, or the zero one.
+func (g *Guard) enterPlanned(ctx context.Context, p *plan, timed bool, d *bulkhead.Demand) (t bulkhead.Ticket, end time.Time, probe breaker.Ticket, err error) {
 	if p.invalid {
-		return t, end, g.refuse(p, ReasonInvalidKey)
+		return t, end, probe, g.refuse(p, ReasonInvalidKey)
 	}
 	if timed && p.spec.Timeout > 0 {
 		end = time.Now().Add(p.spec.Timeout)
 	}
 	if p.inject != nil {
 		if reason := p.inject.Refuse(ctx, g.key); reason != ReasonNone && reason < reasons {
-			return t, end, g.refuse(p, reason)
+			return t, end, probe, g.refuse(p, reason)
 		}
 	}
 	if reason := p.remaining(ctx, time.Time{}); reason != ReasonNone {
-		return t, end, g.refuse(p, reason)
+		return t, end, probe, g.refuse(p, reason)
+	}
+	asks := p.asks(d)
+	if asks {
+		if reason, left := p.ask(ctx); reason != ReasonNone {
+			return t, end, probe, g.refuseFor(p, reason, left)
+		}
 	}
 	t, err = g.enterBulkhead(ctx, p, end, d)
-	return t, end, err
+	if !asks || !t.Held() {
+		return t, end, probe, err
+	}
+	probe, left := p.probe()
+	if left > 0 {
+		p.bulkhead.Decline(t)
+		return bulkhead.Ticket{}, end, probe, g.refuseFor(p, ReasonOpen, left)
+	}
+	if p.spec.Group != "" {
+		g.grouped.Add(1)
+	}
+	return t, end, probe, nil
 }
 
 // enterBulkhead takes a place, by waiting if the key waits.
@@ -278,8 +298,14 @@ func (g *Guard) injectFault(ctx context.Context, p *plan) error {
 }
 
 // leave gives the place of a scoped call back and counts how it ended. A nested call has nothing to give.
-func (g *Guard) leave(b *bulkhead.Bulkhead, t bulkhead.Ticket, out outcome) {
-	if b.Give(t) && (out != succeeded || t.Hash()&g.sampleMask.Load() == 0) {
+func (g *Guard) leave(p *plan, t bulkhead.Ticket, probe *breaker.Ticket, out outcome) {
+	if !p.bulkhead.Give(t) {
+		return
+	}
+	if p.breaker != nil || p.throttle != nil {
+		g.conclude(p, t, probe, out)
+	}
+	if out != succeeded || t.Hash()&g.sampleMask.Load() == 0 {
 		g.finish(t, out)
 	}
 }

@@ -19,7 +19,7 @@ const (
 	sweepEvery = 250 * time.Millisecond
 	countEvery = time.Second
 	calmAfter  = 10 * time.Second
-	scaleEvery = 100 * time.Millisecond // a sample of the machine
+	tickEvery  = 100 * time.Millisecond // bounds go back, windows move on
 )
 
 // episode is a time in which a key refuses calls. The housekeeper's own, but for seen.
@@ -83,12 +83,8 @@ func (rt *Runtime) keepHouse() {
 	defer rt.hub.close() // after the last sweep
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
-	var scale <-chan time.Time
-	if rt.scaler != nil {
-		t := time.NewTicker(scaleEvery)
-		defer t.Stop()
-		scale = t.C
-	}
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
 	// refusing are the guards in an episode, held so that the table's dropping one does not leave its end untold.
 	refusing := map[*Guard]struct{}{}
 	counted := time.Now()
@@ -101,8 +97,11 @@ func (rt *Runtime) keepHouse() {
 				rt.watchdog.Close() // which tells what is left
 			}
 			return
-		case <-scale:
-			rt.scaler.Tick()
+		case <-tick.C:
+			if rt.scaler != nil {
+				rt.scaler.Tick()
+			}
+			rt.table.tick()
 			continue
 		case <-ticker.C:
 		}

@@ -83,6 +83,8 @@ func fields(e Event) []slog.Attr {
 		f = append(f, slog.Float64("duration_ms", float64(e.Duration)/1e6))
 	}
 	switch {
+	case e.Kind == EventBreaker:
+		f = append(f, slog.String("state", e.Cause), slog.String("why", e.Why))
 	case e.Cause != "":
 		f = append(f, slog.Int("from", e.From), slog.Int("bound", e.Bound), slog.String("cause", e.Cause), slog.String("why", e.Why))
 	case e.Bound > 0:

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 
+	"github.com/spillway-go/spillway/breaker"
 	"github.com/spillway-go/spillway/bulkhead"
 	"github.com/spillway-go/spillway/internal/goroutine"
 	"github.com/spillway-go/spillway/registry"
@@ -30,10 +31,13 @@ type Pass struct {
 	ctx    context.Context
 }
 
-// timedContext is a context with a deadline of ours, and the function that frees its timer.
-type timedContext struct {
+// passContext is the context of a pass that has more than its permit: a deadline of ours, with the function that frees its timer, or a
+// breaker's probe.
+type passContext struct {
 	context.Context
-	cancel context.CancelFunc
+
+	cancel context.CancelFunc // or nil
+	probe  breaker.Ticket
 }
 
 // Enter admits a call, or returns a *Rejection. Unlike Do it always takes a place of its own, since its pass may outlive the
@@ -43,7 +47,7 @@ type timedContext struct {
 func (g *Guard) Enter(ctx context.Context) (Pass, error) { return g.enterLoose(ctx, goroutine.Here()) }
 
 func (g *Guard) enterLoose(ctx context.Context, at bulkhead.Site) (Pass, error) {
-	if g.direct.Load() && ctx != nil && ctx.Err() == nil {
+	if g.detour.Load() == 0 && ctx != nil && ctx.Err() == nil {
 		switch t, answer := g.own.TakeLoose(); answer {
 		case bulkhead.Taken:
 			return Pass{g.hold(&g.own, t, at), ctx}, nil
@@ -73,7 +77,7 @@ func (g *Guard) EnterN(ctx context.Context, n int) (Pass, error) {
 //go:noinline
 func (g *Guard) EnterScoped(ctx context.Context) (Pass, error) {
 	at := goroutine.Here()
-	if g.direct.Load() && ctx != nil && ctx.Err() == nil {
+	if g.detour.Load() == 0 && ctx != nil && ctx.Err() == nil {
 		switch t, answer := g.own.Take(); answer {
 		case bulkhead.Taken:
 			return Pass{g.hold(&g.own, t, at), ctx}, nil
@@ -96,12 +100,12 @@ func (g *Guard) enterPass(ctx context.Context, p *plan, d *bulkhead.Demand, at b
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	t, end, err := g.enterPlanned(ctx, p, true, d)
+	t, end, probe, err := g.enterPlanned(ctx, p, true, d)
 	if err != nil {
 		return Pass{}, err
 	}
 	pass = Pass{g.hold(p.bulkhead, t, at), ctx}
-	if end.IsZero() && p.inject == nil {
+	if end.IsZero() && p.inject == nil && !probe.Probing() {
 		return pass, nil
 	}
 	in := false
@@ -111,9 +115,12 @@ func (g *Guard) enterPass(ctx context.Context, p *plan, d *bulkhead.Demand, at b
 			pass = Pass{}
 		}
 	}()
+	if probe.Probing() {
+		pass.ctx = &passContext{ctx, nil, probe}
+	}
 	if !end.IsZero() {
 		timed, cancel := context.WithDeadline(ctx, end)
-		pass.ctx = &timedContext{timed, cancel}
+		pass.ctx = &passContext{timed, cancel, probe}
 	}
 	if p.inject == nil {
 		in = true
@@ -139,7 +146,15 @@ func (p *Pass) Context() context.Context {
 
 // Record notes how the call ended, for Exit to count; the last one counts. Without it the call counts as unrecorded, which is how
 // a panic between Enter and Exit looks.
-func (p *Pass) Record(err error) { p.permit.SetTag(uint8(outcomeOf(err))) }
+func (p *Pass) Record(err error) {
+	if err == nil {
+		p.permit.SetTag(uint8(succeeded))
+		return
+	}
+	if g, ok := p.permit.Owner().(*Guard); ok {
+		p.permit.SetTag(uint8(g.outcomeOf(err)))
+	}
+}
 
 // Pin says that the call is a stream: it is never evicted, however old.
 func (p *Pass) Pin() { p.permit.Pin() }
@@ -158,6 +173,9 @@ func (p *Pass) Exit() {
 			goroutine.TakeOff()
 		}
 		t, out := p.permit.Ticket(), outcome(p.permit.Tag())
+		if g.detour.Load() != 0 {
+			g.concludePass(p, t, out)
+		}
 		if out != succeeded || t.Hash()&g.sampleMask.Load() == 0 {
 			g.finish(t, out)
 		}
@@ -165,9 +183,23 @@ func (p *Pass) Exit() {
 	p.end()
 }
 
+// concludePass is conclude for a pass.
+func (g *Guard) concludePass(p *Pass, t bulkhead.Ticket, out outcome) {
+	now := g.plan.Load()
+	if now.breaker == nil && now.throttle == nil {
+		return
+	}
+	var none breaker.Ticket
+	probe := &none
+	if c, ok := p.ctx.(*passContext); ok {
+		probe = &c.probe
+	}
+	g.conclude(now, t, probe, out)
+}
+
 // end frees the timer of a context of ours.
 func (p *Pass) end() {
-	if c, ok := p.ctx.(*timedContext); ok {
+	if c, ok := p.ctx.(*passContext); ok && c.cancel != nil {
 		c.cancel()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/spillway-go/spillway/breaker"
 	"github.com/spillway-go/spillway/bulkhead"
 	"github.com/spillway-go/spillway/registry"
 )
@@ -16,6 +17,8 @@ type plan struct {
 	invalid  bool // the key is: everything is refused
 	spec     registry.Spec
 	inject   Injector
+	breaker  *breaker.Breaker
+	throttle *breaker.Throttle
 	// What a call of weight 1 asks for, with Exit in the same function and without.
 	scoped, loose bulkhead.Demand
 }
@@ -60,7 +63,7 @@ func reasonOf(err error) Reason {
 
 // direct reports whether the guard's own bulkhead is all there is to ask.
 func (p *plan) direct() bool {
-	return !p.invalid && p.inject == nil && p.spec.Timeout == 0 && p.spec.Floor == 0 && p.spec.Group == ""
+	return !p.invalid && p.inject == nil && p.spec.Timeout == 0 && p.spec.Floor == 0 && p.spec.Group == "" && p.spec.Breaker.Slow == 0
 }
 
 // longestWait is what a call's Demand says of waiting.

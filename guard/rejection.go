@@ -7,12 +7,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spillway-go/spillway/breaker"
 	"github.com/spillway-go/spillway/bulkhead"
 	"github.com/spillway-go/spillway/registry"
 )
 
 // Errors that a rejection matches through errors.Is. Besides these, ReasonFull matches bulkhead.ErrFull, ReasonTooHeavy
-// bulkhead.ErrTooHeavy, ReasonCanceled context.Canceled and ReasonDeadline context.DeadlineExceeded.
+// bulkhead.ErrTooHeavy, ReasonOpen breaker.ErrOpen, ReasonThrottled breaker.ErrThrottled, ReasonCanceled context.Canceled and
+// ReasonDeadline context.DeadlineExceeded.
 var (
 	// ErrRejected matches every refusal of a guard: the call was not run.
 	ErrRejected = errors.New("guard: rejected")
@@ -49,6 +51,9 @@ func (r *Rejection) RetryAfter() time.Duration { return r.after }
 // Error names the key, the reason and the limit.
 func (r *Rejection) Error() string { return r.text }
 
+// Unreached says that what was to be called was not: a breaker further out does not take the refusal for a failure.
+func (r *Rejection) Unreached() bool { return true }
+
 // Is makes errors.Is work for ErrRejected and for the sentinel of the stage.
 func (r *Rejection) Is(target error) bool {
 	return target == ErrRejected || target == sentinels[r.reason] && target != nil
@@ -60,6 +65,8 @@ var sentinels = [reasons]error{
 	ReasonDeadline:   context.DeadlineExceeded,
 	ReasonCanceled:   context.Canceled,
 	ReasonDenied:     ErrDenied,
+	ReasonOpen:       breaker.ErrOpen,
+	ReasonThrottled:  breaker.ErrThrottled,
 	ReasonClosed:     ErrClosed,
 	ReasonInvalidKey: ErrInvalidKey,
 }
@@ -107,6 +114,14 @@ func newRejection(key registry.Key, reason Reason, limit int, after time.Duratio
 
 // refuse counts a refusal and returns the rejection for it, made anew only where the bound or the step changed.
 func (g *Guard) refuse(p *plan, reason Reason) *Rejection {
+	return g.refuseFor(p, reason, g.retryAfter(reason))
+}
+
+// refuseFor is refuse where it is known when to come back.
+func (g *Guard) refuseFor(p *plan, reason Reason, after time.Duration) *Rejection {
+	if after > 0 {
+		after = roundUp(after)
+	}
 	g.refused.add(reason)
 	if !g.rt.refusing.Load() {
 		g.rt.refusing.Store(true)
@@ -119,10 +134,10 @@ func (g *Guard) refuse(p *plan, reason Reason) *Rejection {
 		limit = p.spec.Limit * p.spec.Expand
 	default:
 	}
-	if r := g.rejections[reason].Load(); r != nil && r.limit == limit && r.after == g.retryAfter(reason) {
+	if r := g.rejections[reason].Load(); r != nil && r.limit == limit && r.after == after {
 		return r
 	}
-	r := newRejection(g.key, reason, limit, g.retryAfter(reason))
+	r := newRejection(g.key, reason, limit, after)
 	g.rejections[reason].Store(r)
 	return r
 }

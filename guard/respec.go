@@ -61,7 +61,7 @@ func (t *table) plan(g *Guard) (declared bool) {
 	spec, declared := t.rt.reg.Lookup(g.key)
 	cfg := bulkheadConfig(spec)
 	if g.plan.Load() == nil {
-		g.growth = t.open(&g.own, g.key, cfg, g.self)
+		g.growth = t.open(&g.own, g.key, cfg, g)
 		g.settings = settingsOf(cfg)
 	}
 	t.regroup(g, spec.Group, cfg)
@@ -83,8 +83,10 @@ func (t *table) plan(g *Guard) (declared bool) {
 			grow.resize(cfg.Limit)
 		}
 	}
+	g.equip(p, g.plan.Load())
 	g.plan.Store(p)
-	g.direct.Store(p.direct())
+	g.turn(byPlan, !p.direct())
+	t.attend(g)
 	t.account(g)
 	return declared
 }
@@ -155,14 +157,17 @@ func (rt *Runtime) recount(counted *int, limit int) {
 }
 
 // open makes a bulkhead, and returns what lets it grow, if the runtime lets any.
-func (t *table) open(b *bulkhead.Bulkhead, name registry.Key, cfg bulkhead.Config, owner any) *growth {
-	cfg.Owner, cfg.Memory, cfg.Reported = owner, t.rt.opts.memory, &t.rt.reported
+func (t *table) open(b *bulkhead.Bulkhead, name registry.Key, cfg bulkhead.Config, owner *Guard) *growth {
+	if owner != nil {
+		cfg.Owner = owner.self
+	}
+	cfg.Memory, cfg.Reported = t.rt.opts.memory, &t.rt.reported
 	var grow *growth
 	switch {
 	case t.rt.opts.expander != nil:
 		cfg.Expander = &expander{name: name, ask: t.rt.opts.expander}
 	case t.rt.scaler != nil:
-		grow = &growth{name: name, rt: t.rt, bulkhead: b}
+		grow = &growth{name: name, rt: t.rt, bulkhead: b, guard: owner}
 		grow.limit.Store(int64(cfg.Limit))
 		cfg.Expander = grow
 	}

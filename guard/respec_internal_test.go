@@ -78,7 +78,7 @@ func TestDirectCallThatLosesItsSpec(t *testing.T) {
 			t.Fatal(err)
 		}
 		respecified(t, rt, registry.Spec{Limit: 1, Wait: time.Minute, Timeout: 100 * time.Millisecond})
-		g.direct.Store(true) // as the call read it just before
+		g.turn(byPlan, false) // as the call read it just before
 		time.AfterFunc(10*time.Millisecond, h.Exit)
 		done := make(chan struct{})
 		go func() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/spillway-go/spillway/autoscale"
+	"github.com/spillway-go/spillway/breaker"
 	"github.com/spillway-go/spillway/bulkhead"
 	"github.com/spillway-go/spillway/pressure"
 	"github.com/spillway-go/spillway/registry"
@@ -51,6 +52,7 @@ type options struct {
 	memory   bulkhead.MemoryGauge
 	pressure func() (Pressure, *pressure.Sampler, error)
 	watchdog *watchdog.Config // nil: none
+	judge    func(registry.Key, error) breaker.Outcome
 }
 
 // Option changes what NewRuntime makes.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillway-go/spillway/breaker"
 	"github.com/spillway-go/spillway/bulkhead"
 	"github.com/spillway-go/spillway/registry"
 )
@@ -38,6 +39,9 @@ type KeySnapshot struct {
 	FallbackRefused, FallbackFailed uint64
 	// Refused calls by reason; reasons that did not occur are left out.
 	Refused map[Reason]uint64
+	// Breaker and Throttle of the key; nil where it has none.
+	Breaker  *breaker.Snapshot
+	Throttle *breaker.ThrottleSnapshot
 	// Latency of the calls that succeeded, and of the others.
 	Latency, LatencyFailed Histogram
 }
@@ -68,6 +72,14 @@ func (g *Guard) Snapshot() KeySnapshot {
 		Latency: g.latencies[0].Load().snapshot(), LatencyFailed: g.latencies[1].Load().snapshot(),
 	}
 	s.Admitted = s.Bulkhead.Admitted
+	if p.breaker != nil {
+		b := p.breaker.Snapshot()
+		s.Breaker = &b
+	}
+	if p.throttle != nil {
+		t := p.throttle.Snapshot()
+		s.Throttle = &t
+	}
 	for _, r := range Reasons() {
 		if n := g.refused.of(r); n > 0 {
 			s.Refused[r] = n

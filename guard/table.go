@@ -1,6 +1,8 @@
 package guard
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,8 +23,9 @@ type table struct {
 	front [256]atomic.Pointer[Guard]
 	byKey sync.Map // registry.Key -> *Guard
 
-	mu         sync.Mutex // guards the rest, and what is stored in byKey; a bulkhead's lock may be taken inside it
-	held       []*Guard   // the same guards as in byKey, in no order
+	mu         sync.Mutex          // guards the rest, and what is stored in byKey; a bulkhead's lock may be taken inside it
+	held       []*Guard            // the same guards as in byKey, in no order
+	equipped   map[*Guard]struct{} // of the held ones those with a breaker or a throttle, whose windows move on
 	weak       map[registry.Key]weak.Pointer[Guard]
 	undeclared int // in byKey
 	overflow   *Guard
@@ -48,6 +51,32 @@ func (t *table) init(rt *Runtime) {
 	t.rt = rt
 	t.weak = map[registry.Key]weak.Pointer[Guard]{}
 	t.groups = map[string]*group{}
+	t.equipped = map[*Guard]struct{}{}
+}
+
+// attend keeps equipped up. Under mu.
+func (t *table) attend(g *Guard) {
+	if p := g.plan.Load(); p.breaker == nil && p.throttle == nil || !g.held {
+		delete(t.equipped, g)
+		return
+	}
+	t.equipped[g] = struct{}{}
+}
+
+// tick moves the windows of breakers and throttles on.
+func (t *table) tick() {
+	t.mu.Lock()
+	list := slices.Collect(maps.Keys(t.equipped))
+	t.mu.Unlock()
+	for _, g := range list {
+		p := g.plan.Load()
+		if p.breaker != nil {
+			p.breaker.Tick()
+		}
+		if p.throttle != nil {
+			p.throttle.Tick()
+		}
+	}
 }
 
 func (t *table) get(key registry.Key) *Guard {
@@ -136,6 +165,7 @@ func (t *table) hold(g *Guard, declared bool) {
 	t.byKey.Store(g.key, g)
 	g.held, g.at = true, int32(len(t.held))
 	t.held = append(t.held, g)
+	t.attend(g)
 	t.account(g)
 }
 
