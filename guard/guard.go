@@ -177,7 +177,7 @@ func (g *Guard) doWith(ctx context.Context, p *plan, timed bool, d *bulkhead.Dem
 	out := unrecorded
 	defer func() {
 		badge.Off()
-		g.leave(p, t, &probe, out)
+		g.leave(p.bulkhead, p, t, &probe, out)
 	}()
 	if !end.IsZero() {
 		var cancel context.CancelFunc
@@ -298,8 +298,8 @@ func (g *Guard) injectFault(ctx context.Context, p *plan) error {
 }
 
 // leave gives the place of a scoped call back and counts how it ended. A nested call has nothing to give.
-func (g *Guard) leave(p *plan, t bulkhead.Ticket, probe *breaker.Ticket, out outcome) {
-	if !p.bulkhead.Give(t) {
+func (g *Guard) leave(b *bulkhead.Bulkhead, p *plan, t bulkhead.Ticket, probe *breaker.Ticket, out outcome) {
+	if !b.Give(t) {
 		return
 	}
 	if p.breaker != nil || p.throttle != nil {

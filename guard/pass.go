@@ -189,12 +189,15 @@ func (g *Guard) concludePass(p *Pass, t bulkhead.Ticket, out outcome) {
 	if now.breaker == nil && now.throttle == nil {
 		return
 	}
-	var none breaker.Ticket
-	probe := &none
+	g.conclude(now, t, p.probe(), out)
+}
+
+// probe is the ticket of the breaker's that the pass has, the zero one if none.
+func (p *Pass) probe() *breaker.Ticket {
 	if c, ok := p.ctx.(*passContext); ok {
-		probe = &c.probe
+		return &c.probe
 	}
-	g.conclude(now, t, probe, out)
+	return new(breaker.Ticket)
 }
 
 // end frees the timer of a context of ours.

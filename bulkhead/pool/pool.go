@@ -73,7 +73,7 @@ func Go(ctx context.Context, g *guard.Guard, fn func(context.Context) error) (*T
 // task that is to outlive a request needs context.WithoutCancel. If it has ended before fn begins, fn does not run, and the task has
 // the context's error.
 //
-// A call of the same key from inside fn takes a place of its own.
+// A call of the same key from inside fn passes through, as inside of DoContext.
 func (p *Pool) Go(ctx context.Context, g *guard.Guard, fn func(context.Context) error) (*Task, error) {
 	if g == nil || fn == nil {
 		return nil, errors.New("pool: Go got a nil guard or function")

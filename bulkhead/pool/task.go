@@ -66,7 +66,7 @@ func (t *Task) call() error {
 	}
 	// The goroutine wears what its last task left, or whoever started it.
 	pprof.SetGoroutineLabels(ctx)
-	return t.fn(ctx)
+	return t.pass.Run(t.fn)
 }
 
 // end gives the place back, but does not tell the waiters yet.
