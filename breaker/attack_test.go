@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/spillway-go/spillway/internal/clock"
 )
 
 // What the throttle learned before a silence longer than its window says nothing about now.
@@ -178,4 +180,36 @@ func wantChain(t *testing.T, changes []Change) {
 			t.Errorf("change %d ends in %v, the next begins in %v", i-1, a.To, b.From)
 		}
 	}
+}
+
+// A Total may fall: calls that are in flight are among it, until it turns out that they say nothing of the other side. Neither breaker nor
+// throttle may go blind then.
+func TestTotalThatFalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var total uint64
+		read := func() uint64 { return total }
+		b := mustNew(t, Config{Total: read})
+		th := newThrottle(t, ThrottleConfig{Total: read})
+		total = 1000 // hang
+		elapse(10 * time.Second)
+		b.Tick()
+		th.Tick()
+		elapse(time.Second)
+		total -= 900 // their callers have given up
+		if s := b.Snapshot(); s.Calls != 0 {
+			t.Errorf("the breaker sees %d calls, and nobody has called", s.Calls)
+		}
+		if s := th.Snapshot(); s.Requests != 0 || s.Accepts != 0 {
+			t.Errorf("the throttle sees %d requests, %d of them accepted, and nobody has called", s.Requests, s.Accepts)
+		}
+		for range 100 {
+			total++
+			b.Failed(clock.Now(), 0)
+			th.Failed(clock.Now())
+		}
+		wantState(t, b, Open)
+		if s := th.Snapshot(); s.Drop[0] < 0.9 {
+			t.Errorf("a hundred calls failed, none was accepted, and the throttle lets pass: %v", s)
+		}
+	})
 }

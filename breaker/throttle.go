@@ -246,7 +246,7 @@ func (t *Throttle) step(now int64) {
 func (t *Throttle) judge() {
 	d, from := t.total(), t.begins[(t.now+1)%steps]
 	failed := d.failed - from.failed
-	sent := max(d.sent-from.sent, failed)
+	sent := max(grown(d.sent, from.sent), failed)
 	requests := float64(sent + d.throttled - from.throttled)
 	accepts := float64(sent - failed)
 	left := max(0, (requests-t.cfg.K*accepts)/(requests+1)) * requests // to be refused
@@ -300,7 +300,7 @@ func (t *Throttle) Snapshot() ThrottleSnapshot {
 	t.step(clock.Now())
 	d, from := t.total(), t.begins[(t.now+1)%steps]
 	failed := d.failed - from.failed
-	sent := max(d.sent-from.sent, failed)
+	sent := max(grown(d.sent, from.sent), failed)
 	s := ThrottleSnapshot{Requests: sent + d.throttled - from.throttled, Accepts: sent - failed, Throttled: d.throttled}
 	for i := range s.Drop {
 		s.Drop[i] = math.Float64frombits(t.drop[i].Load())

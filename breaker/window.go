@@ -59,8 +59,11 @@ func (b *Breaker) step(now int64) {
 func (b *Breaker) inWindow() (calls, failures uint64) {
 	t, from := b.total(), b.window.begins[(b.window.now+1)%steps]
 	failures = t.failures - from.failures
-	return max(t.calls-from.calls, failures), failures
+	return max(grown(t.calls, from.calls), failures), failures
 }
+
+// grown is by how much a total has grown, and 0 if it has fallen: a Total may, when calls turn out to say nothing of the other side.
+func grown(to, from uint64) uint64 { return uint64(max(0, int64(to-from))) }
 
 // Tick moves the window on. Exit does it too, unless Config.Total counts the calls.
 func (b *Breaker) Tick() {
