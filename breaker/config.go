@@ -47,8 +47,9 @@ type Config struct {
 	// OnChange is called after a change of state, on the goroutine whose call brought it about, without any lock: it may call the breaker.
 	OnChange func(Change)
 
-	// Total is for somebody who counts the calls anyway, as package guard does: how many have begun so far. It may fall by
-	// calls that turn out to say nothing of the other side. It is called under the breaker's lock and must only read. Successes need not be told then, but Tick must be called ten times a window.
+	// Total is for somebody who counts the calls anyway, as package guard does: how many have begun so far. It may fall by calls that turn
+	// out to say nothing of the other side. It is called under the breaker's lock and must only read. Successes need not be told
+	// then, but Tick must be called ten times a window. Consecutive cannot be used with it.
 	Total func() uint64
 	// Shut is told, for the fast path of such a caller, whether calls have to ask: while the breaker is not closed. It is called under the
 	// breaker's lock and must only store.
