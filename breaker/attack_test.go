@@ -204,7 +204,7 @@ func TestTotalThatFalls(t *testing.T) {
 		}
 		for range 100 {
 			total++
-			b.Failed(clock.Now(), 0)
+			b.Failed(clock.Now())
 			th.Failed(clock.Now())
 		}
 		wantState(t, b, Open)

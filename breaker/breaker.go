@@ -139,22 +139,26 @@ func (b *Breaker) enter() (Ticket, error) {
 	return Ticket{state: probing, mark: b.probe, start: now}, nil
 }
 
-// Ready reports whether Enter would let a call pass now.
-func (b *Breaker) Ready() bool {
+// Left is 0 if Enter would let a call pass now, and otherwise for how long it will let none pass.
+func (b *Breaker) Left() time.Duration {
 	w := b.word.Load()
 	if w&plain == 0 {
-		return true
+		return 0
+	}
+	switch Mode(w & modeMask >> modeShift) {
+	case ForceOpen:
+		return b.cfg.Open
+	case ForceClosed:
+		return 0
+	default:
 	}
 	now := clock.Now()
-	switch mode, state := Mode(w&modeMask>>modeShift), State(w&stateMask); {
-	case mode != Normal:
-		return mode == ForceClosed
-	case state == Open && now <= b.until.Load():
-		return false
+	if until := b.until.Load(); State(w&stateMask) == Open && now <= until {
+		return time.Duration(max(1, until-now))
 	}
 	b.mu.Lock()
 	defer b.unlock()
-	return b.vacancy(now) == 0 || b.state() == Closed
+	return b.vacancy(now)
 }
 
 // vacancy lets machine go on to half-open if it is time, and returns 0 if a probe may pass now, else for how long none may. Under mu.
@@ -183,19 +187,6 @@ func (b *Breaker) state() State { return State(b.word.Load() & stateMask) }
 
 func (b *Breaker) refusal(after time.Duration) error {
 	return &OpenError{Name: b.cfg.Name, RetryAfter: after}
-}
-
-// RetryAfter is how long no call will pass: 0 unless the breaker is open.
-func (b *Breaker) RetryAfter() time.Duration {
-	w := b.word.Load()
-	switch {
-	case Mode(w&modeMask>>modeShift) == ForceOpen:
-		return b.cfg.Open
-	case State(w&stateMask) == Open:
-		return time.Duration(max(0, b.until.Load()-clock.Now()))
-	default:
-		return 0
-	}
 }
 
 // Exit ends a call that returned err, whose meaning Config.Judge says.
@@ -240,17 +231,17 @@ func (b *Breaker) succeed(now int64) {
 	b.calls.Add(1)
 }
 
-// Failed is for the caller with a Total of its own: a call failed, now by a reading of package clock, that took so long. It does not count if
-// the state has changed since it began.
-func (b *Breaker) Failed(now int64, took time.Duration) {
+// Failed is for the caller with a Total of its own: a call failed that began at a reading of package clock. It does not count if the state has
+// changed since. It does not look at the clock, so that Tick must be called.
+func (b *Breaker) Failed(start int64) {
 	if b.state() != Closed {
 		return
 	}
 	b.mu.Lock()
-	defer b.unlock()
-	if b.state() == Closed && now-int64(took) >= b.since.Load() {
-		b.failure(now)
+	if b.state() == Closed && start >= b.since.Load() {
+		b.failure(start)
 	}
+	b.unlock()
 }
 
 // fail counts a failure of the generation that it began in.

@@ -78,12 +78,12 @@ func TestModes(t *testing.T) {
 		shut := false
 		b := mustNew(t, Config{Min: 2, Open: time.Second, Probes: 1, Shut: func(s bool) { shut = s }})
 		b.SetMode(ForceOpen)
-		if err := b.Do(fine); !errors.Is(err, ErrOpen) || b.Ready() || !shut {
+		if err := b.Do(fine); !errors.Is(err, ErrOpen) || b.Left() == 0 || !shut {
 			t.Errorf("forced open: %v", err)
 		}
 		b.SetMode(ForceClosed)
 		for range 3 {
-			if err := b.Do(broken); !errors.Is(err, errWork) || !b.Ready() || shut {
+			if err := b.Do(broken); !errors.Is(err, errWork) || b.Left() > 0 || shut {
 				t.Errorf("forced closed: %v", err)
 			}
 		}
@@ -92,7 +92,7 @@ func TestModes(t *testing.T) {
 		}
 		b.SetMode(99)
 		b.SetMode(Normal)
-		if err := b.Do(fine); !errors.Is(err, ErrOpen) || !shut || b.RetryAfter() != time.Second {
+		if err := b.Do(fine); !errors.Is(err, ErrOpen) || !shut || b.Left() != time.Second {
 			t.Errorf("normal again: %v", err)
 		}
 		elapse(time.Second + 1)

@@ -154,7 +154,7 @@ func TestModel(t *testing.T) {
 				switch {
 				case o.kind <= 2 || len(calls) == 0:
 					want, probe := r.pass()
-					if ready := b.Ready(); ready != want {
+					if ready := b.Left() == 0; ready != want {
 						problem = fmt.Sprintf("step %d: ready %v, want %v", i, ready, want)
 						return
 					}
@@ -247,7 +247,7 @@ func TestEqualsGobreakerCallByCall(t *testing.T) {
 				} else if err == nil {
 					total++
 					if err := call(); err != nil && !ticket.Probing() {
-						driven.Failed(clock.Now(), 0)
+						driven.Failed(clock.Now())
 					} else {
 						driven.Exit(&ticket, err)
 					}

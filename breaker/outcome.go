@@ -21,11 +21,23 @@ type Unreached interface {
 	Unreached() bool
 }
 
+// plainError reports whether an error is only itself, so that errors.Is would find nothing else in it.
+func plainError(err error) bool {
+	switch err.(type) {
+	case interface{ Unwrap() error }, interface{ Unwrap() []error }, interface{ Is(error) bool }, interface{ As(any) bool }, Unreached:
+		return false
+	}
+	return err != ErrOpen && err != ErrThrottled //nolint:errorlint // they are what is looked for
+}
+
 // Judge is the default meaning of an error: nil is a success; context.Canceled, and a refusal of this package or of package guard, say
 // nothing; everything else is a failure, a deadline that passed included.
 func Judge(err error) Outcome {
 	if err == nil {
 		return Success
+	}
+	if err != context.Canceled && plainError(err) { //nolint:errorlint // the quick answer for most errors
+		return Failure
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, ErrOpen) || errors.Is(err, ErrThrottled) {
 		return Ignored

@@ -132,7 +132,7 @@ func TestK2LateResults(t *testing.T) {
 		_ = b.Do(broken)
 		_ = b.Do(broken)
 		elapse(time.Second + time.Millisecond)
-		if !b.Ready() {
+		if b.Left() > 0 {
 			t.Error("no probe may pass")
 		}
 		wantState(t, b, HalfOpen)
@@ -286,7 +286,7 @@ func TestProbes(t *testing.T) {
 		}
 		_, err := b.Enter()
 		open, ok := errors.AsType[*OpenError](err)
-		if !ok || open.RetryAfter != time.Second || b.Ready() {
+		if !ok || open.RetryAfter != time.Second || b.Left() == 0 {
 			t.Errorf("the fourth: %v", err)
 		}
 		b.Exit(&probes[0], nil)

@@ -181,14 +181,14 @@ func (t *Throttle) accepted() {
 	t.judge()
 }
 
-// Failed says that a call was not accepted, now by a reading of package clock.
-func (t *Throttle) Failed(now int64) {
+// Failed says that a call was not accepted that began at a reading of package clock, or later.
+func (t *Throttle) Failed(start int64) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.step(now)
+	t.step(start)
 	t.failed++
 	t.row = 0
 	t.judge()
+	t.mu.Unlock()
 }
 
 // Tick moves the window on and looks what is to be refused. Allow and Report do it too, unless ThrottleConfig.Total counts the calls.
@@ -204,16 +204,18 @@ func (t *Throttle) Tick() {
 
 // total is all that was counted so far. Under mu.
 func (t *Throttle) total() demand {
-	d := demand{failed: t.failed, throttled: t.throttled.Load()}
-	if t.cfg.Total != nil {
-		d.sent = t.cfg.Total()
-	} else {
-		d.sent = t.succeeded.Load() + t.failed
-	}
+	d := demand{sent: t.sent(), failed: t.failed, throttled: t.throttled.Load()}
 	for i := range d.asked {
 		d.asked[i] = t.asked[i].Load()
 	}
 	return d
+}
+
+func (t *Throttle) sent() uint64 {
+	if t.cfg.Total != nil {
+		return t.cfg.Total()
+	}
+	return t.succeeded.Load() + t.failed
 }
 
 // forget empties the window and lets everything pass. Under mu, or before anybody has the throttle.
@@ -229,11 +231,11 @@ func (t *Throttle) forget(now int64) {
 
 // step begins the steps whose time has come. Under mu.
 func (t *Throttle) step(now int64) {
-	length := int64(t.cfg.Window) / steps
-	behind := (now - t.roll.Load() + length) / length
-	if behind <= 0 {
+	if now < t.roll.Load() {
 		return
 	}
+	length := int64(t.cfg.Window) / steps
+	behind := (now-t.roll.Load())/length + 1
 	d := t.total()
 	for range min(behind, steps) {
 		t.now = (t.now + 1) % steps
@@ -244,19 +246,23 @@ func (t *Throttle) step(now int64) {
 
 // judge says what share of each level is refused. Under mu.
 func (t *Throttle) judge() {
-	d, from := t.total(), t.begins[(t.now+1)%steps]
-	failed := d.failed - from.failed
-	sent := max(grown(d.sent, from.sent), failed)
-	requests := float64(sent + d.throttled - from.throttled)
+	from := &t.begins[(t.now+1)%steps]
+	failed := t.failed - from.failed
+	sent := max(grown(t.sent(), from.sent), failed)
+	requests := float64(sent + t.throttled.Load() - from.throttled)
 	accepts := float64(sent - failed)
-	left := max(0, (requests-t.cfg.K*accepts)/(requests+1)) * requests // to be refused
+	left := (requests - t.cfg.K*accepts) / (requests + 1) * requests // to be refused
 	var by, drop [Levels]float64
-	told := 0.0
-	for i := range by {
-		by[i] = float64(d.asked[i] - from.asked[i])
-		told += by[i]
+	if left <= 0 {
+		if t.refuses.Load() {
+			t.refuse(drop)
+		}
+		return
 	}
-	by[t.level] += max(0, requests-told)
+	for i := range by {
+		by[i] = float64(t.asked[i].Load() - from.asked[i])
+	}
+	by[t.level] += max(0, requests-by[0]-by[1]-by[2]-by[3])
 	for i := Levels - 1; i >= 0 && left > 0; i-- {
 		drop[i] = 1
 		if by[i] > 0 {

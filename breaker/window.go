@@ -42,11 +42,11 @@ func (b *Breaker) restart(now int64) {
 
 // step begins the steps whose time has come. Under mu.
 func (b *Breaker) step(now int64) {
-	length := int64(b.cfg.Window) / steps
-	behind := (now - b.roll.Load() + length) / length // whole steps
-	if behind <= 0 {
+	if now < b.roll.Load() {
 		return
 	}
+	length := int64(b.cfg.Window) / steps
+	behind := (now-b.roll.Load())/length + 1
 	t := b.total()
 	for range min(behind, steps) {
 		b.window.now = (b.window.now + 1) % steps

@@ -174,10 +174,9 @@ func (p *plan) probe() (t breaker.Ticket, left time.Duration) {
 func (g *Guard) conclude(p *plan, t bulkhead.Ticket, probe *breaker.Ticket, out outcome) {
 	late := false
 	if slow := p.spec.Breaker.Slow; slow > 0 && out == succeeded && p.breaker != nil {
-		now := clock.Now()
-		took := t.AgeAt(now)
-		if late = took > slow; late && !probe.Probing() {
-			p.breaker.Failed(now, took)
+		late = t.AgeAt(clock.Now()) > slow
+		if late && !probe.Probing() {
+			p.breaker.Failed(g.rt.startOf(t))
 		}
 	}
 	if probe.Probing() {
@@ -195,14 +194,20 @@ func (g *Guard) conclude(p *plan, t bulkhead.Ticket, probe *breaker.Ticket, out 
 	}
 }
 
-// blame counts a failure against the other side.
-func (p *plan) blame(now int64, took time.Duration) {
+// blame counts a failure against the other side, of a call that began at a reading of package clock.
+func (p *plan) blame(start int64) {
 	if p.breaker != nil {
-		p.breaker.Failed(now, took)
+		p.breaker.Failed(start)
 	}
 	if p.throttle != nil {
-		p.throttle.Failed(now)
+		p.throttle.Failed(start)
 	}
+}
+
+// startOf is when a call began, by package clock. It needs no look at the clock: a ticket's start is told from any time within days.
+func (rt *Runtime) startOf(t bulkhead.Ticket) int64 {
+	about := rt.ticked.Load()
+	return about - int64(t.AgeAt(about))
 }
 
 var errNoBreaker = errors.New("guard: the key has no breaker")

@@ -81,17 +81,14 @@ func (g *Guard) finish(t bulkhead.Ticket, out outcome) {
 	sampled := t.Hash()&mask == 0
 	p := g.plan.Load()
 	blames := (out == failed || out == unrecorded) && (p.breaker != nil || p.throttle != nil)
-	if !sampled && !blames {
-		return
-	}
-	now := clock.Now()
-	d := t.AgeAt(now)
 	if blames {
-		p.blame(now, d)
+		p.blame(g.rt.startOf(t))
 	}
 	if !sampled {
 		return
 	}
+	now := clock.Now()
+	d := t.AgeAt(now)
 	g.latency(out).add(d, uint64(mask)+1)
 	switch dt := time.Duration(now - g.sampled.Swap(now)); {
 	case dt <= 0: // a clock that stands says nothing about the rate

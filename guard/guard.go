@@ -215,7 +215,7 @@ func (g *Guard) enterPlanned(ctx context.Context, p *plan, timed bool, d *bulkhe
 	asks := p.asks(d)
 	if asks {
 		if reason, left := p.ask(ctx); reason != ReasonNone {
-			return t, end, probe, g.refuseFor(p, reason, left)
+			return t, end, probe, g.refuseFor(p, reason, roundUp(left))
 		}
 	}
 	t, err = g.enterBulkhead(ctx, p, end, d)
@@ -225,7 +225,7 @@ func (g *Guard) enterPlanned(ctx context.Context, p *plan, timed bool, d *bulkhe
 	probe, left := p.probe()
 	if left > 0 {
 		p.bulkhead.Decline(t)
-		return bulkhead.Ticket{}, end, probe, g.refuseFor(p, ReasonOpen, left)
+		return bulkhead.Ticket{}, end, probe, g.refuseFor(p, ReasonOpen, roundUp(left))
 	}
 	if p.spec.Group != "" {
 		g.grouped.Add(1)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spillway-go/spillway/bulkhead"
+	"github.com/spillway-go/spillway/internal/clock"
 	"github.com/spillway-go/spillway/registry"
 	"github.com/spillway-go/spillway/watchdog"
 )
@@ -33,6 +34,7 @@ type episode struct {
 // start begins the background work, once.
 func (rt *Runtime) start() {
 	rt.started.Do(func() {
+		rt.ticked.Store(clock.Now())
 		if rt.sampler != nil {
 			rt.sampler.Start()
 		}
@@ -101,6 +103,7 @@ func (rt *Runtime) keepHouse() {
 			if rt.scaler != nil {
 				rt.scaler.Tick()
 			}
+			rt.ticked.Store(clock.Now())
 			rt.table.tick()
 			continue
 		case <-ticker.C:

@@ -117,11 +117,8 @@ func (g *Guard) refuse(p *plan, reason Reason) *Rejection {
 	return g.refuseFor(p, reason, g.retryAfter(reason))
 }
 
-// refuseFor is refuse where it is known when to come back.
+// refuseFor is refuse where it is known when to come back: a step of retrySteps, or 0.
 func (g *Guard) refuseFor(p *plan, reason Reason, after time.Duration) *Rejection {
-	if after > 0 {
-		after = roundUp(after)
-	}
 	g.refused.add(reason)
 	if !g.rt.refusing.Load() {
 		g.rt.refusing.Store(true)

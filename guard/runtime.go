@@ -33,8 +33,9 @@ type Runtime struct {
 	scaler   *autoscale.Scaler  // nil where no bound grows
 	watchdog *watchdog.Watchdog // or nil
 
-	refusing atomic.Bool // somebody was refused since the housekeeper looked
-	reported atomic.Bool // some bulkhead has reports
+	ticked   atomic.Int64 // package clock's reading at the housekeeper's last tick
+	refusing atomic.Bool  // somebody was refused since the housekeeper looked
+	reported atomic.Bool  // some bulkhead has reports
 	started  sync.Once
 	unwatch  func()
 	stop     chan struct{}
