@@ -3,6 +3,8 @@ package breaker
 import (
 	"context"
 	"errors"
+	"sync/atomic"
+	"unsafe"
 )
 
 // Outcome is what a call says of the other side.
@@ -21,14 +23,22 @@ type Unreached interface {
 	Unreached() bool
 }
 
-// plainError reports whether an error is only itself, so that errors.Is would find nothing else in it.
+// plainError reports whether an error is only itself, so that errors.Is would find nothing else in it. The type says so; most failures in a row
+// are of one.
 func plainError(err error) bool {
+	table := (*[2]uintptr)(unsafe.Pointer(&err))[0] // of the type's methods
+	if plainType.Load() == table {
+		return true
+	}
 	switch err.(type) {
 	case interface{ Unwrap() error }, interface{ Unwrap() []error }, interface{ Is(error) bool }, interface{ As(any) bool }, Unreached:
 		return false
 	}
-	return err != ErrOpen && err != ErrThrottled //nolint:errorlint // they are what is looked for
+	plainType.Store(table)
+	return true
 }
+
+var plainType atomic.Uintptr
 
 // Judge is the default meaning of an error: nil is a success; context.Canceled, and a refusal of this package or of package guard, say
 // nothing; everything else is a failure, a deadline that passed included.
@@ -36,7 +46,10 @@ func Judge(err error) Outcome {
 	if err == nil {
 		return Success
 	}
-	if err != context.Canceled && plainError(err) { //nolint:errorlint // the quick answer for most errors
+	if plainError(err) {
+		if err == context.Canceled || err == ErrOpen || err == ErrThrottled { //nolint:errorlint // there is nothing else in it
+			return Ignored
+		}
 		return Failure
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, ErrOpen) || errors.Is(err, ErrThrottled) {
