@@ -152,7 +152,7 @@ func TestJudge(t *testing.T) {
 
 	r = sample()
 	r.find(contender.HandleDo).Runs[0].Ratio.Median = 2.01
-	r.direct[targets[5].What] = paired.Summary{Median: 0.41}
+	r.direct[targets[9].What] = paired.Summary{Median: 0.41}
 	r.find(contender.HandleRefused).Allocs = 1
 	r.judge()
 	err := missed(r.Targets)

@@ -23,13 +23,18 @@ var targets = []target{
 	{"g.Do without the watchdog / channel pair", contender.HandleUnwatched, contender.Channel, 1.8},
 	{"by key without the watchdog / channel pair", contender.KeyUnwatched, contender.Channel, 2.0},
 	{"guard.Do by key / failsafe-go With(bulkhead).Run", contender.KeyDo, contender.FailsafeRun, 0.14},
+	{"everything on, by key / channel pair", contender.Everything, contender.Channel, 2.2},
+	{"everything on / failsafe-go with three policies", contender.Everything, contender.FailsafeThree, 0.08},
+	{"every second call fails / none does, everything on", contender.EverythingFailing, contender.Everything, 1.5}, // a failing one 2
+	{"breaker open, refused / admitted, everything on", contender.EverythingOpen, contender.Everything, 1.0},
 	{"full key refused / admitted, by key", contender.KeyRefused, contender.KeyDo, 0.4},
 	{"full key refused / admitted, g.Do", contender.HandleRefused, contender.HandleDo, 0.4},
 }
 
 // free lists the rows that promise to allocate nothing: all of ours but the key with a timeout.
 var free = []string{
-	contender.HandleDo, contender.KeyDo, contender.HandleUnwatched, contender.KeyUnwatched, contender.Scoped, contender.Loose, contender.HandleDoCtx, contender.HandleCall,
+	contender.HandleDo, contender.KeyDo, contender.HandleUnwatched, contender.KeyUnwatched, contender.Everything,
+	contender.EverythingFailing, contender.EverythingOpen, contender.Scoped, contender.Loose, contender.HandleDoCtx, contender.HandleCall,
 	contender.HandleRefused, contender.KeyRefused,
 }
 

@@ -60,4 +60,5 @@ const (
 	HandleRefused = "spillway: g.Do, full"
 	KeyRefused    = "spillway: guard.Do by key, full"
 	FailsafeRun   = "failsafe-go: With(bulkhead).Run"
+	FailsafeThree = "failsafe-go: With(throttler, breaker, bulkhead).Run"
 )

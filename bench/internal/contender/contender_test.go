@@ -119,7 +119,7 @@ func TestNamesAreUniqueAndTargetsExist(t *testing.T) {
 		refusing = c.Refuses
 	}
 	for _, name := range []string{
-		Channel, ChannelAgain, HandleDo, KeyDo, HandleUnwatched, KeyUnwatched, HandleRefused, KeyRefused, FailsafeRun, Scoped, Loose, HandleDoCtx, HandleCall,
+		Channel, ChannelAgain, HandleDo, KeyDo, HandleUnwatched, KeyUnwatched, Everything, EverythingFailing, EverythingOpen, FailsafeThree, HandleRefused, KeyRefused, FailsafeRun, Scoped, Loose, HandleDoCtx, HandleCall,
 	} {
 		if !seen[name] {
 			t.Errorf("no contender is called %q", name)

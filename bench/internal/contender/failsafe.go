@@ -1,8 +1,12 @@
 package contender
 
 import (
+	"time"
+
 	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/adaptivethrottler"
 	"github.com/failsafe-go/failsafe-go/bulkhead"
+	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 )
 
 const failsafeGo = "github.com/failsafe-go/failsafe-go"
@@ -29,6 +33,15 @@ var failsafes = []Contender{
 		Setup: func(func(func())) Loop { return failsafeLoop(bulkhead.New[any](limit)) },
 	},
 	{
+		Name: FailsafeThree, Module: failsafeGo, Does: "Run of an executor with bulkhead, circuit breaker and adaptive throttler",
+		Setup: func(func(func())) Loop {
+			return failsafeLoop(
+				adaptivethrottler.NewWithDefaults[any](),
+				circuitbreaker.NewBuilder[any]().WithFailureRateThreshold(0.5, 20, 10*time.Second).Build(),
+				bulkhead.New[any](limit))
+		},
+	},
+	{
 		Name: "failsafe-go: With(bulkhead).Run, full", Module: failsafeGo, Does: "the same, every permit taken", Refuses: true,
 		Setup: func(func(func())) Loop {
 			b := bulkhead.New[any](full)
@@ -40,8 +53,8 @@ var failsafes = []Contender{
 	},
 }
 
-func failsafeLoop(b bulkhead.Bulkhead[any]) Loop {
-	executor := failsafe.With[any](b)
+func failsafeLoop(policies ...failsafe.Policy[any]) Loop {
+	executor := failsafe.With(policies...)
 	return func(n int, body func() error) (admitted int) {
 		for range n {
 			if executor.Run(body) == nil {

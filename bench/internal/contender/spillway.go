@@ -2,6 +2,7 @@ package contender
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/spillway-go/spillway/breaker"
 	"github.com/spillway-go/spillway/guard"
 	"github.com/spillway-go/spillway/registry"
 )
@@ -24,12 +26,19 @@ const (
 
 	HandleUnwatched = "spillway: g.Do, no watchdog"
 	KeyUnwatched    = "spillway: rt.Do by key, no watchdog"
+
+	Everything        = "spillway: guard.Do by key, everything on"
+	EverythingFailing = "spillway: the same, every second call fails"
+	EverythingOpen    = "spillway: the same, breaker open"
 )
 
 var (
 	roomy = registry.Spec{Limit: limit, Expand: 1} // whether the bound grows is the machine's to say, not the table's
 	// The full key keeps its bound, and nobody who holds a place in it is ever late.
-	tight = registry.Spec{Limit: full, Expand: 1, Stale: 24 * time.Hour, Slow: time.Hour}
+	equipped = registry.Spec{Limit: limit, Expand: 1, Breaker: registry.Breaker{On: true}, Throttle: registry.Throttle{On: true}}
+	// One failure in two trips neither of these.
+	lenient = registry.Spec{Limit: limit, Expand: 1, Breaker: registry.Breaker{Ratio: 1}, Throttle: registry.Throttle{K: 100}}
+	tight   = registry.Spec{Limit: full, Expand: 1, Stale: 24 * time.Hour, Slow: time.Hour}
 )
 
 var spillway = []Contender{
@@ -57,6 +66,34 @@ var spillway = []Contender{
 			return func(n int, body func() error) (admitted int) {
 				for range n {
 					if rt.Do(key, body) == nil {
+						admitted++
+					}
+				}
+				return admitted
+			}
+		},
+	},
+	{
+		Name: Everything, Module: ours, Does: "by key, with a breaker and a throttle: bound, entry, counters, latency, watchdog, pressure",
+		Setup: func(cleanup func(func())) Loop { return keyLoop(declare(defaultRuntime(), equipped, cleanup)) },
+	},
+	{
+		Name: EverythingFailing, Module: ours, Does: "every second call returns an error, which breaker and throttle count",
+		Setup: func(cleanup func(func())) Loop {
+			key := declare(defaultRuntime(), lenient, cleanup)
+			return func(n int, body func() error) (admitted int) {
+				fail := false
+				fn := func() error {
+					if err := body(); err != nil {
+						return err
+					}
+					if fail = !fail; fail {
+						return errCallee
+					}
+					return nil
+				}
+				for range n {
+					if err := guard.Do(key, fn); err == nil || err == errCallee { //nolint:errorlint // it is that one itself
 						admitted++
 					}
 				}
@@ -123,6 +160,14 @@ var spillway = []Contender{
 			g := handle(tight, cleanup)
 			fill(g, cleanup)
 			return doLoop(g)
+		},
+	},
+	{
+		Name: EverythingOpen, Module: ours, Does: "by key, the breaker forced open", Refuses: true,
+		Setup: func(cleanup func(func())) Loop {
+			key := declare(defaultRuntime(), equipped, cleanup)
+			must(guard.For(key).SetBreaker(breaker.ForceOpen))
+			return keyLoop(key)
 		},
 	},
 	{
@@ -255,6 +300,8 @@ func loose(ctx context.Context, g *guard.Guard, body func() error) error {
 	pass.Record(err)
 	return err
 }
+
+var errCallee = errors.New("bench: the callee failed")
 
 // must ends the program: a setup that fails is a mistake in this file, and without it there is nothing to measure.
 func must(err error) {
