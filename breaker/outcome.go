@@ -30,8 +30,8 @@ func plainError(err error) bool {
 	if plainType.Load() == table {
 		return true
 	}
-	switch err.(type) {
-	case interface{ Unwrap() error }, interface{ Unwrap() []error }, interface{ Is(error) bool }, interface{ As(any) bool }, Unreached:
+	switch any(err).(type) {
+	case interface{ Unwrap() error }, interface{ Unwrap() []error }, interface{ Is(target error) bool }, interface{ As(target any) bool }, Unreached:
 		return false
 	}
 	plainType.Store(table)

@@ -137,7 +137,7 @@ func (g *Guard) changed(c breaker.Change) {
 
 // asks reports whether breaker or throttle have a say in a call: not in one that is nested in another of the key.
 func (p *plan) asks(d *bulkhead.Demand) bool {
-	return (p.breaker != nil || p.throttle != nil) && !(d.Scoped && p.bulkhead.RunsHere())
+	return (p.breaker != nil || p.throttle != nil) && (!d.Scoped || !p.bulkhead.RunsHere())
 }
 
 // ask asks breaker and throttle whether a call may go on to the bulkhead; if not, also when to come back.

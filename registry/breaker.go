@@ -119,18 +119,18 @@ func fill[T comparable](field *T, value T) {
 	}
 }
 
-// list prints the parts of a value.
-type list []string
+// list gathers the parts of a value that are set.
+type list struct{ parts []string }
 
 func (l *list) add(set bool, name, value string) {
 	if set {
-		*l = append(*l, name+":"+value)
+		l.parts = append(l.parts, name+":"+value)
 	}
 }
 
-func (l list) orOn() string {
-	if len(l) == 0 {
+func (l *list) orOn() string {
+	if len(l.parts) == 0 {
 		return "on"
 	}
-	return strings.Join(l, ",")
+	return strings.Join(l.parts, ",")
 }
