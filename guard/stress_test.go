@@ -52,6 +52,12 @@ func stressKeys() []*stressKey {
 		s.Timeout, s.Floor = time.Duration(1+r.IntN(3))*time.Millisecond, time.Duration(r.IntN(2))*100*time.Microsecond
 		return s
 	}
+	failing := func(r *rand.Rand) registry.Spec { // opens and closes all the time, and throttles now and then
+		s := spec(r)
+		s.Breaker = registry.Breaker{Ratio: 0.2, Min: 5, Window: 100 * time.Millisecond, Open: time.Millisecond, Probes: 2}
+		s.Throttle.On = r.IntN(2) == 0
+		return s
+	}
 	grouped := func(*rand.Rand) registry.Spec {
 		return registry.Spec{Limit: stressLimit, Expand: stressExpand, Stale: stressStale, Group: "pool"}
 	}
@@ -68,6 +74,7 @@ func stressKeys() []*stressKey {
 		{key: "direct", spec: spec, most: ceiling, exact: true},
 		{key: "timed", spec: timed, most: ceiling, exact: true},
 		{key: "waits", spec: waits, most: ceiling},
+		{key: "failing", spec: failing, most: ceiling, exact: true},
 		{key: "grouped", spec: grouped, most: ceiling},
 		{key: "moving", spec: moving, most: 2 * ceiling},
 		{key: "undeclared", most: 16 * 256 * registry.MaxExpand, exact: true},
@@ -114,7 +121,7 @@ func (w *worker) rejected(k *stressKey, err error) bool {
 		return false
 	}
 	switch r.Reason() {
-	case guard.ReasonFull, guard.ReasonCanceled, guard.ReasonDeadline, guard.ReasonTooHeavy:
+	case guard.ReasonFull, guard.ReasonCanceled, guard.ReasonDeadline, guard.ReasonTooHeavy, guard.ReasonOpen, guard.ReasonThrottled:
 	default:
 		w.t.Errorf("%s: %v", k.key, err)
 	}
