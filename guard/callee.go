@@ -60,7 +60,7 @@ func (g *Guard) judge(err error) outcome {
 	return excused
 }
 
-// equip gives a plan the breaker and the throttle of its spec: those of the last plan where nothing changed for them. Under the table's mu.
+// equip gives a plan the rate limit, the breaker and the throttle of its spec: those of the last plan where nothing changed for them. Under the table's mu.
 func (g *Guard) equip(p, last *plan) {
 	if last != nil && last.spec.Breaker == p.spec.Breaker && last.bulkhead == p.bulkhead {
 		p.breaker = last.breaker
@@ -71,6 +71,11 @@ func (g *Guard) equip(p, last *plan) {
 		p.throttle = last.throttle
 	} else {
 		p.throttle = g.newThrottle(p)
+	}
+	if last != nil && last.spec.Rate == p.spec.Rate {
+		p.pace = last.pace
+	} else {
+		p.pace = newPace(p.spec.Rate)
 	}
 	if p.throttle != nil {
 		p.throttle.SetLevel(p.level(context.Background()))

@@ -212,6 +212,16 @@ func (g *Guard) enterPlanned(ctx context.Context, p *plan, timed bool, d *bulkhe
 	if reason := p.remaining(ctx, time.Time{}); reason != ReasonNone {
 		return t, end, probe, g.refuse(p, reason)
 	}
+	share, reason, after := p.spend(ctx, end, d)
+	if reason != ReasonNone {
+		return t, end, probe, g.refuseFor(p, reason, after)
+	}
+	in := false
+	defer func() {
+		if !in {
+			share.giveBack()
+		}
+	}()
 	asks := p.asks(d)
 	if asks {
 		if reason, left := p.ask(ctx); reason != ReasonNone {
@@ -220,6 +230,7 @@ func (g *Guard) enterPlanned(ctx context.Context, p *plan, timed bool, d *bulkhe
 	}
 	t, err = g.enterBulkhead(ctx, p, end, d)
 	if !asks || !t.Held() {
+		in = err == nil
 		return t, end, probe, err
 	}
 	probe, left := p.probe()
@@ -230,6 +241,7 @@ func (g *Guard) enterPlanned(ctx context.Context, p *plan, timed bool, d *bulkhe
 	if p.spec.Group != "" {
 		g.grouped.Add(1)
 	}
+	in = true
 	return t, end, probe, nil
 }
 

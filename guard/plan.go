@@ -19,6 +19,7 @@ type plan struct {
 	inject   Injector
 	breaker  *breaker.Breaker
 	throttle *breaker.Throttle
+	pace     *pace
 	// What a call of weight 1 asks for, with Exit in the same function and without.
 	scoped, loose bulkhead.Demand
 }
@@ -63,7 +64,7 @@ func reasonOf(err error) Reason {
 
 // direct reports whether the guard's own bulkhead is all there is to ask.
 func (p *plan) direct() bool {
-	return !p.invalid && p.inject == nil && p.spec.Timeout == 0 && p.spec.Floor == 0 && p.spec.Group == "" && p.spec.Breaker.Slow == 0
+	return !p.invalid && p.inject == nil && p.spec.Timeout == 0 && p.spec.Floor == 0 && p.spec.Group == "" && p.spec.Breaker.Slow == 0 && p.pace == nil
 }
 
 // longestWait is what a call's Demand says of waiting.

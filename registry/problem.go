@@ -49,6 +49,7 @@ const (
 	fieldFloor       = "floor"
 	fieldCriticality = "criticality"
 	fieldBreaker     = "breaker"
+	fieldRate        = "rate"
 	fieldThrottle    = "throttle"
 )
 

@@ -75,6 +75,8 @@ type Spec struct {
 	Breaker Breaker
 	// Throttle refuses a share of the calls while the other side accepts too few of them. Default: none.
 	Throttle Throttle
+	// Rate bounds how many calls begin in a time. Default: none.
+	Rate Rate
 }
 
 // WithDefaults returns s with every unset field filled in. It may be applied any
@@ -104,7 +106,7 @@ func (s Spec) withDefaults(procs int) Spec {
 	if s.Criticality == CriticalityUnset {
 		s.Criticality = defaultCriticality
 	}
-	s.Breaker, s.Throttle = s.Breaker.withDefaults(), s.Throttle.withDefaults()
+	s.Breaker, s.Throttle, s.Rate = s.Breaker.withDefaults(), s.Throttle.withDefaults(), s.Rate.withDefaults()
 	return s
 }
 

@@ -15,7 +15,7 @@ const sharedFields = 5
 
 // fields lists a spec in the order of the annotation table. Messages, String and
 // comparisons all read this list, so they cannot disagree about a name.
-func (s Spec) fields() [12]field {
+func (s Spec) fields() [13]field {
 	return [...]field{
 		{fieldLimit, strconv.Itoa(s.Limit)},
 		{fieldExpand, strconv.Itoa(s.Expand)},
@@ -29,6 +29,7 @@ func (s Spec) fields() [12]field {
 		{fieldCriticality, s.Criticality.String()},
 		{fieldBreaker, s.Breaker.String()},
 		{fieldThrottle, s.Throttle.String()},
+		{fieldRate, s.Rate.String()},
 	}
 }
 
@@ -66,6 +67,7 @@ func (s Spec) problems(key Key) []error {
 	}
 	s.Breaker.check(&c)
 	s.Throttle.check(&c)
+	s.Rate.check(&c)
 	return c.found
 }
 

@@ -37,7 +37,7 @@ var (
 	// The full key keeps its bound, and nobody who holds a place in it is ever late.
 	equipped = registry.Spec{Limit: limit, Expand: 1, Breaker: registry.Breaker{On: true}, Throttle: registry.Throttle{On: true}}
 	// One failure in two trips neither of these.
-	lenient = registry.Spec{Limit: limit, Expand: 1, Breaker: registry.Breaker{Ratio: 1}, Throttle: registry.Throttle{K: 100}}
+	lenient = registry.Spec{Limit: limit, Expand: 1, Breaker: registry.Breaker{Ratio: 1, Min: 1_000_000}, Throttle: registry.Throttle{K: 100}}
 	tight   = registry.Spec{Limit: full, Expand: 1, Stale: 24 * time.Hour, Slow: time.Hour}
 )
 
