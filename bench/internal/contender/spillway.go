@@ -82,7 +82,7 @@ var spillway = []Contender{
 		Setup: func(cleanup func(func())) Loop {
 			key := declare(defaultRuntime(), lenient, cleanup)
 			return func(n int, body func() error) (admitted int) {
-				fail := false
+				fail := true // the first succeeds
 				fn := func() error {
 					if err := body(); err != nil {
 						return err
