@@ -19,6 +19,7 @@ const (
 	maxStop      = time.Millisecond // median of the dumps at 10,000 goroutines
 	minRatio     = 20.0             // runtime.Stack(all)'s stop to a dump's
 	maxShare     = 0.01             // of one core, for 10,000 keys
+	maxTold      = 1.5              // s, for a call that is slow after one
 	maxText      = 1 << 20          // bytes of stacks
 	maxAllocated = 100 << 20        // bytes that the runtime allocates for the profile of 100,000 goroutines
 )
@@ -27,6 +28,7 @@ type report struct {
 	Machine  machine.Machine `json:"machine"`
 	Marks    []mark          `json:"marks"`
 	Scan     scan            `json:"scan"`
+	Told     told            `json:"told"`
 	Dumps    []dumps         `json:"dumps"`
 	Verdicts []verdict       `json:"targets"`
 }
@@ -101,6 +103,13 @@ func (r *report) measure(quick bool) (err error) {
 	if r.Scan, err = measureScan(10_000, 100, during); err != nil {
 		return err
 	}
+	tries := 5
+	if quick {
+		tries = 1
+	}
+	if r.Told, err = measureTold(10_000, tries); err != nil {
+		return err
+	}
 	for _, s := range sizes {
 		d, err := measureDumps(s.late, s.goroutines, s.dumps)
 		if err != nil {
@@ -121,6 +130,8 @@ func (r *report) judge() {
 	if r.Scan.Share >= 0 {
 		most(fmt.Sprintf("%d keys, %d active, share of a core", r.Scan.Keys, r.Scan.Active), r.Scan.Share, maxShare)
 	}
+	most(fmt.Sprintf("one slow call among %d: told after its start, s", r.Told.Goroutines), r.Told.After.Seconds(), maxTold)
+	most("the same: reports without its own stack", float64(r.Told.Wrong), 0)
 	for _, d := range r.Dumps {
 		name := fmt.Sprintf("%d late among %d: ", d.Late, d.Goroutines)
 		if d.Goroutines <= 10_000 {

@@ -29,6 +29,9 @@ func TestMeasures(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	}
+	if r.Told.After < time.Second || r.Told.Wrong != 0 {
+		t.Errorf("%+v", r.Told)
+	}
 	if r.Scan.Keys != 10_000 || r.Scan.Share == 0 {
 		t.Errorf("%+v", r.Scan)
 	}
@@ -47,7 +50,7 @@ func TestJudge(t *testing.T) {
 			met = append(met, v.What)
 		}
 	}
-	if got := strings.Join(met, ", "); got != "a, ns, 2 late among 10000: calls without their stack, 2 late among 10000: bytes of stacks" {
+	if got := strings.Join(met, ", "); got != "a, ns, one slow call among 0: told after its start, s, the same: reports without its own stack, 2 late among 10000: calls without their stack, 2 late among 10000: bytes of stacks" {
 		t.Errorf("met: %s", got)
 	}
 	if out := r.markdown(); !strings.Contains(out, "stop is so many times longer | 5 | >= 20 | **missed** |") {
