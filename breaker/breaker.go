@@ -257,8 +257,11 @@ func (b *Breaker) fail(generation uint64) {
 func (b *Breaker) failure(now int64) {
 	b.step(now)
 	b.failures++
-	b.calls.Add(1) // where Total does not count
-	run := b.run.Add(1)
+	run := int64(0)
+	if b.cfg.Total == nil { // else neither is anybody's to ask
+		b.calls.Add(1)
+		run = b.run.Add(1)
+	}
 	calls, failures := b.inWindow()
 	switch {
 	case b.cfg.Consecutive > 0 && run >= int64(b.cfg.Consecutive):

@@ -251,14 +251,15 @@ func (t *Throttle) judge() {
 	sent := max(grown(t.sent(), from.sent), failed)
 	requests := float64(sent + t.throttled.Load() - from.throttled)
 	accepts := float64(sent - failed)
-	left := (requests - t.cfg.K*accepts) / (requests + 1) * requests // to be refused
 	var by, drop [Levels]float64
-	if left <= 0 {
+	over := requests - t.cfg.K*accepts
+	if over <= 0 {
 		if t.refuses.Load() {
 			t.refuse(drop)
 		}
 		return
 	}
+	left := over / (requests + 1) * requests // to be refused
 	for i := range by {
 		by[i] = float64(t.asked[i].Load() - from.asked[i])
 	}

@@ -149,3 +149,24 @@ func BenchmarkChannelPair(b *testing.B) {
 		}
 	}
 }
+
+// A call that fails, of a key with a breaker and a throttle that take no offence.
+func BenchmarkFailing(b *testing.B) {
+	rt := benchRuntime(b)
+	spec := registry.Spec{Limit: 10, Breaker: registry.Breaker{Ratio: 1, Min: 1_000_000}, Throttle: registry.Throttle{K: 100}}
+	if err := rt.Registry().Declare("bench", spec); err != nil {
+		b.Fatal(err)
+	}
+	g := rt.For("bench")
+	fail := false
+	fn := func() error {
+		if fail = !fail; fail {
+			return nil
+		}
+		return errWork
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = g.Do(fn)
+	}
+}
