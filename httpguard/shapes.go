@@ -143,6 +143,6 @@ func wrap(inner http.ResponseWriter, abilities int, g *guard.Guard) (http.Respon
 }
 
 func (w *writer) set(inner http.ResponseWriter, g *guard.Guard) *writer {
-	w.ResponseWriter, w.guard, w.goroutine = inner, g, goroutine.ID()
+	w.ResponseWriter, w.guard, w.goroutine = inner, g, uint32(goroutine.ID())
 	return w
 }

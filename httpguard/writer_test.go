@@ -180,7 +180,7 @@ func TestFlushThroughTheController(t *testing.T) {
 	for _, c := range []struct {
 		inner  http.ResponseWriter
 		want   error
-		status int32
+		status int16
 	}{
 		{&sink{header: http.Header{}}, http.ErrNotSupported, 0},
 		{writerWith(canFlush, new(string)), nil, 200},
@@ -458,4 +458,15 @@ func ExampleMiddleware_Handler() {
 	// Output:
 	// item 7
 	// 503 1 {"title":"Service Unavailable","status":503,"reason":"closed","retry_after_ms":1000}
+}
+
+// Half of a goroutine's number is as good as all of it, beside that of a goroutine that was started not more than two thousand million later or before.
+func TestWholeNumber(t *testing.T) {
+	for _, n := range []uint64{1, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1<<32 + 1, 1 << 40, 1<<40 + 1<<31} {
+		for _, near := range []uint64{n, n + 1, n + 1<<31 - 1, n - min(n, 1<<31-1)} {
+			if got := whole(uint32(n), near); got != n {
+				t.Errorf("%d beside %d is taken for %d", n, near, got)
+			}
+		}
+	}
 }
