@@ -48,7 +48,11 @@ func (f *feed) see(d *Decision) {
 	now := clock.Now()
 	wait := f.next.Load() - now
 	if wait <= 0 && f.busy.CompareAndSwap(false, true) {
-		go f.ask(d.Limit - d.Remaining)
+		if f.next.Load() > now { // it was asked, and has answered, since we looked
+			f.busy.Store(false)
+		} else {
+			go f.ask(d.Limit - d.Remaining)
+		}
 	}
 	if !d.OK {
 		d.RetryAfter = min(d.RetryAfter, max(sourceLeast, time.Duration(wait)))
