@@ -12,16 +12,13 @@ type Problem struct {
 	// Key is the key whose spec is wrong; empty when a spec is judged by itself.
 	Key Key
 	// Field is the wrong field in the words of annotations and rule files: limit,
-	// expand, stale, wait, queue, group, slow, timeout, floor, criticality, breaker
-	// ratio, ...; or key when the key itself is wrong.
+	// expand, stale, wait, queue, group, slow, timeout, floor, criticality; or key
+	// when the key itself is wrong.
 	Field string
 	// Value is what the field says, printed as people write it; text is quoted.
 	Value string
 	// Allowed completes the sentence "<field> must be ...".
 	Allowed string
-	// Start and End are the bytes of Spec.With's text that are wrong. Both are 0
-	// where there is no text.
-	Start, End int
 }
 
 // Error returns one sentence, for instance
@@ -34,14 +31,8 @@ func (p *Problem) Error() string {
 	if p.Key != "" && p.Field != fieldKey {
 		b.WriteString("key " + quote(string(p.Key)) + ": ")
 	}
-	b.WriteString(p.Sentence())
+	b.WriteString(p.Field + " is " + p.Value + ", must be " + p.Allowed)
 	return b.String()
-}
-
-// Sentence is Error without the names of the package and the key, for a message that
-// begins with a position: "limit is -1, must be 1 to 250000".
-func (p *Problem) Sentence() string {
-	return p.Field + " is " + p.Value + ", must be " + p.Allowed
 }
 
 // The fields of a spec in the words of annotations and rule files.
@@ -60,10 +51,6 @@ const (
 	fieldBreaker     = "breaker"
 	fieldRate        = "rate"
 	fieldThrottle    = "throttle"
-	fieldLoad        = "load"
-	fieldLoadLoad    = fieldLoad + " load" // the load average
-	fieldPool        = "pool"
-	fieldHold        = "hold"
 )
 
 // maxQuoted is how much of a text a message repeats: a key that is wrong because

@@ -81,7 +81,7 @@ func (r Rate) check(c *checker) {
 	switch r.Algorithm {
 	case "", TokenBucket, LeakyBucket, SlidingWindow, FixedWindow:
 	default:
-		c.add("rate algorithm", quote(r.Algorithm), allowedRate)
+		c.add("rate algorithm", quote(r.Algorithm), "token, leaky, sliding or fixed")
 	}
 	if r.windows() && r.Burst != 0 {
 		c.add("rate burst", strconv.Itoa(r.Burst), "0 for a "+r.Algorithm+" window")

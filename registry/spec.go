@@ -77,13 +77,6 @@ type Spec struct {
 	Throttle Throttle
 	// Rate bounds how many calls begin in a time. Default: none.
 	Rate Rate
-	// Load limits calls while the process is loaded. Default: none.
-	Load Load
-	// Pool has generated code run the method on goroutines of a pool. Default: none.
-	Pool Pool
-	// Hold has generated code keep the place, and a deadline, for longer than the method runs: HoldClose until its result is closed, HoldRange while
-	// its result is ranged over. Default: until the method returns.
-	Hold string
 }
 
 // WithDefaults returns s with every unset field filled in. It may be applied any
@@ -114,7 +107,6 @@ func (s Spec) withDefaults(procs int) Spec {
 		s.Criticality = defaultCriticality
 	}
 	s.Breaker, s.Throttle, s.Rate = s.Breaker.withDefaults(), s.Throttle.withDefaults(), s.Rate.withDefaults()
-	s.Load = s.Load.withDefaults()
 	return s
 }
 

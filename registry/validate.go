@@ -15,7 +15,7 @@ const sharedFields = 5
 
 // fields lists a spec in the order of the annotation table. Messages, String and
 // comparisons all read this list, so they cannot disagree about a name.
-func (s Spec) fields() [16]field {
+func (s Spec) fields() [13]field {
 	return [...]field{
 		{fieldLimit, strconv.Itoa(s.Limit)},
 		{fieldExpand, strconv.Itoa(s.Expand)},
@@ -30,9 +30,6 @@ func (s Spec) fields() [16]field {
 		{fieldBreaker, s.Breaker.String()},
 		{fieldThrottle, s.Throttle.String()},
 		{fieldRate, s.Rate.String()},
-		{fieldLoad, s.Load.String()},
-		{fieldPool, s.Pool.String()},
-		{fieldHold, s.Hold},
 	}
 }
 
@@ -71,11 +68,6 @@ func (s Spec) problems(key Key) []error {
 	s.Breaker.check(&c)
 	s.Throttle.check(&c)
 	s.Rate.check(&c)
-	s.Load.check(&c)
-	s.Pool.check(&c)
-	if s.Hold != "" && s.Hold != HoldClose && s.Hold != HoldRange {
-		c.add(fieldHold, quote(s.Hold), allowedHold)
-	}
 	return c.found
 }
 
